@@ -107,20 +107,21 @@ class MapDataset(Generic[_T_co]):
         columns: str | Sequence[str] | None = None,
         on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> MapDataset[dict[str, Any]]:
-        """Reads the records of JSON Lines files. Compressed files (`.gz`, `.zst`, `.lz4`) are a stream.
+        """Reads the records of JSON Lines files. Compressed files (`.gz`, `.zst`, `.lz4`) are read as a
+        stream.
 
         Elements are dicts of arrays, numbers, text and lists.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
-                list.
-            repeated_names: What becomes of a record in which an object has a name twice, among the columns that are
-                read: the last value stands, and the report counts such records, or it is a bad record.
-            index_cache: Place of the positions of the records: `"beside"` the file, `"off"`, or a folder.
-            columns: The columns to read, all of them by default.
-            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
-                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
-                `"error"`.
+            paths: Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.jsonl`) are expanded.
+            repeated_names: Policy for records in which an object repeats a name: `"last"` keeps the last value and
+                counts the record in the report, `"error"` makes it a bad record. Only the columns that are read are
+                checked.
+            index_cache: Cache for the index of record positions: `"beside"` the data files, `"off"`, or the path of a
+                folder.
+            columns: Columns to read. By default, all columns.
+            on_bad_shard: Policy for shards that cannot be opened: `"error"` ends the run, `"skip"` skips the shard and
+                logs a warning. By default, `"error"`, unless a pipeline file sets a policy for bad records.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
@@ -142,15 +143,15 @@ class MapDataset(Generic[_T_co]):
         Elements are dicts of arrays, numbers, text and lists.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.json`) or URLs of any of these; one or a
-                list.
-            columns: The columns to read, all of them by default.
-            repeated_names: What becomes of a record in which an object has a name twice, among the columns that are
-                read: the last value stands, and the report counts such records, or it is a bad record.
-            index_cache: Place of the positions of the records: `"beside"` the file, `"off"`, or a folder.
-            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
-                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
-                `"error"`.
+            paths: Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.json`) are expanded.
+            columns: Columns to read. By default, all columns.
+            repeated_names: Policy for records in which an object repeats a name: `"last"` keeps the last value and
+                counts the record in the report, `"error"` makes it a bad record. Only the columns that are read are
+                checked.
+            index_cache: Cache for the index of record positions: `"beside"` the data files, `"off"`, or the path of a
+                folder.
+            on_bad_shard: Policy for shards that cannot be opened: `"error"` ends the run, `"skip"` skips the shard and
+                logs a warning. By default, `"error"`, unless a pipeline file sets a policy for bad records.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
@@ -167,21 +168,19 @@ class MapDataset(Generic[_T_co]):
         index_cache: Literal["beside", "off"] | str | PathLike[str] = "beside",
         on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> MapDataset[dict[str, Any]]:
-        """Reads the lines of text files, without line ends. Compressed files (`.gz`, `.zst`, `.lz4`) are a
-        stream.
+        """Reads the lines of text files, without line ends. Compressed files (`.gz`, `.zst`, `.lz4`) are read
+        as a stream.
 
         Elements are dicts with one column of text.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.txt`) or URLs of any of these; one or a
-                list.
-            column: The name of the column of text.
-            blank_lines: Whether lines of nothing but white space are records, too; only of files that are not
-                compressed.
-            index_cache: Place of the positions of the records: `"beside"` the file, `"off"`, or a folder.
-            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
-                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
-                `"error"`.
+            paths: Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.txt`) are expanded.
+            column: Name of the text column.
+            blank_lines: Whether lines of only white space are records. Compressed files do not support this option.
+            index_cache: Cache for the index of record positions: `"beside"` the data files, `"off"`, or the path of a
+                folder.
+            on_bad_shard: Policy for shards that cannot be opened: `"error"` ends the run, `"skip"` skips the shard and
+                logs a warning. By default, `"error"`, unless a pipeline file sets a policy for bad records.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
@@ -204,27 +203,27 @@ class MapDataset(Generic[_T_co]):
         index_cache: Literal["beside", "off"] | str | PathLike[str] = "beside",
         on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> MapDataset[dict[str, Any]]:
-        """Reads the records of CSV files. Compressed files (`.gz`, `.zst`, `.lz4`) are a stream.
+        """Reads the records of CSV files. Compressed files (`.gz`, `.zst`, `.lz4`) are read as a stream.
 
         Elements are dicts of numbers and text, with an entry for each column.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.csv`) or URLs of any of these; one or a
-                list.
-            delimiter: One character; found in the first records if it is not given.
-            quote: The character around fields that hold delimiters, `"` by default; empty text for none.
-            header: Whether the first record of each file names the columns; so it does by default, unless `names` are
+            paths: Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.csv`) are expanded.
+            delimiter: Character between fields. By default, it is detected from the first records.
+            quote: Character around fields that contain delimiters or line ends; empty text for files without quotes. By
+                default, `"`.
+            header: Whether the first record of each file contains the column names. By default, true unless `names` is
                 given.
-            names: The names of the columns, if the files do not have them.
-            columns: The columns to read, all of them by default.
-            nulls: Fields that are read as null.
-            infer_rows: Records by which the types of columns are inferred.
-            types: Types of columns: `str`, `bool`, `int64`, `float32` and so on. The types of other columns are
+            names: Names of all columns, instead of a header.
+            columns: Columns to read. By default, all columns.
+            nulls: Field values that are read as null. By default, empty fields are null, except in columns of text.
+            infer_rows: Number of records from which column types are inferred.
+            types: Types of columns by name: `str`, `bool`, `int64`, `float32` and so on. The types of other columns are
                 inferred.
-            index_cache: Place of the positions of the records: `"beside"` the file, `"off"`, or a folder.
-            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
-                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
-                `"error"`.
+            index_cache: Cache for the index of record positions: `"beside"` the data files, `"off"`, or the path of a
+                folder.
+            on_bad_shard: Policy for shards that cannot be opened: `"error"` ends the run, `"skip"` skips the shard and
+                logs a warning. By default, `"error"`, unless a pipeline file sets a policy for bad records.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
@@ -247,19 +246,17 @@ class MapDataset(Generic[_T_co]):
         Elements are dicts of arrays, numbers, text, lists and dicts.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.parquet`) or URLs of any of these; one or
-                a list.
-            cache_bytes: Memory for decoded row groups that are kept. In bytes, or as text such as `"512MiB"`.
-            row_groups: Leaves out the row groups whose statistics exclude such a row: `{"column": "id", "min": 3,
-                "max": 9}`, or `equals` in place of the limits. All given conditions must hold. A `filter` drops the
+            paths: Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.parquet`) are expanded.
+            cache_bytes: Memory for the cache of decoded row groups. In bytes, or as text such as `"512MiB"`.
+            row_groups: Condition that selects row groups by their statistics, such as `{"column": "id", "min": 3,
+                "max": 9}`. Row groups in which no row can meet all given limits are not read. A `filter` drops the
                 other rows of the row groups that are read.
-            columns: The columns to read, all of them by default; `meta.url` is one field of a struct.
-            hive_partitioning: Whether folders named `key=value` give columns, as Hive, Spark and DuckDB write them: by
-                default the folders between a folder of `paths` and its files, if true all folders of a path, if false
-                none.
-            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
-                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
-                `"error"`.
+            columns: Columns to read; `meta.url` reads a single field of a struct. By default, all columns.
+            hive_partitioning: Whether folders named `key=value` become columns, as in Hive, Spark and DuckDB. With
+                `True`, all folders of a path become columns; with `False`, none. By default, only the folders between a
+                folder of `paths` and its files become columns.
+            on_bad_shard: Policy for shards that cannot be opened: `"error"` ends the run, `"skip"` skips the shard and
+                logs a warning. By default, `"error"`, unless a pipeline file sets a policy for bad records.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
@@ -280,23 +277,23 @@ class MapDataset(Generic[_T_co]):
     ) -> MapDataset[Any]:
         """Reads the records of ArrayRecord files.
 
-        A record is `bytes` without `field`, `examples` and `sequence_examples`, and a dict with any of
-        them.
+        Elements are `bytes`, or dicts if `field`, `examples` or `sequence_examples` is given.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.array_record`) or URLs of any of these;
-                one or a list.
-            field: The name of the column with the bytes of a record. By default, pipeline files get the column
-                `record`, and Python gets `bytes`.
-            examples: Parse records as `tf.train.Example`s: `True`, or features as `parse_example` declares them.
-            sequence_examples: Parse records as `tf.train.SequenceExample`s: `True`, or `context` and `sequences` as
-                `parse_sequence_example` declares them.
-            cache_bytes: Memory for decoded chunks, if chunks hold several records. In bytes, or as text such as
-                `"512MiB"`.
-            recover: Read a file that was cut off up to its last whole chunk. The loss is logged.
-            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
-                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
-                `"error"`.
+            paths: Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.array_record`) are
+                expanded.
+            field: Name of the column for the bytes of a record. By default, `record` in pipeline files; in Python, the
+                elements are `bytes`.
+            examples: Features to parse from records of `tf.train.Example`, declared as in `parse_example`. With `True`,
+                the features are inferred.
+            sequence_examples: Features to parse from records of `tf.train.SequenceExample`: `context` and `sequences`,
+                declared as in `parse_sequence_example`. With `True`, the features are inferred.
+            cache_bytes: Memory for the cache of decoded chunks; used only if chunks contain several records. In bytes,
+                or as text such as `"512MiB"`.
+            recover: Whether to read the intact chunks of a file without a valid index, such as a truncated file. A
+                warning reports the loss.
+            on_bad_shard: Policy for shards that cannot be opened: `"error"` ends the run, `"skip"` skips the shard and
+                logs a warning. By default, `"error"`, unless a pipeline file sets a policy for bad records.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
@@ -314,23 +311,23 @@ class MapDataset(Generic[_T_co]):
         index_cache: Literal["beside", "off"] | str | PathLike[str] = "beside",
         on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> MapDataset[Any]:
-        """Reads the records of TFRecord files. Compressed files (`.gz`, `.zlib`) are a stream.
+        """Reads the records of TFRecord files. Compressed files (`.gz`, `.zlib`) are read as a stream.
 
-        A record is `bytes` without `field`, `examples` and `sequence_examples`, and a dict with any of
-        them.
+        Elements are `bytes`, or dicts if `field`, `examples` or `sequence_examples` is given.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.tfrecord`) or URLs of any of these; one or
-                a list.
-            field: The name of the column with the bytes of a record. By default, pipeline files get the column
-                `record`, and Python gets `bytes`.
-            examples: Parse records as `tf.train.Example`s: `True`, or features as `parse_example` declares them.
-            sequence_examples: Parse records as `tf.train.SequenceExample`s: `True`, or `context` and `sequences` as
-                `parse_sequence_example` declares them.
-            index_cache: Place of the positions of the records: `"beside"` the file, `"off"`, or a folder.
-            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
-                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
-                `"error"`.
+            paths: Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.tfrecord`) are
+                expanded.
+            field: Name of the column for the bytes of a record. By default, `record` in pipeline files; in Python, the
+                elements are `bytes`.
+            examples: Features to parse from records of `tf.train.Example`, declared as in `parse_example`. With `True`,
+                the features are inferred.
+            sequence_examples: Features to parse from records of `tf.train.SequenceExample`: `context` and `sequences`,
+                declared as in `parse_sequence_example`. With `True`, the features are inferred.
+            index_cache: Cache for the index of record positions: `"beside"` the data files, `"off"`, or the path of a
+                folder.
+            on_bad_shard: Policy for shards that cannot be opened: `"error"` ends the run, `"skip"` skips the shard and
+                logs a warning. By default, `"error"`, unless a pipeline file sets a policy for bad records.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
@@ -349,24 +346,24 @@ class MapDataset(Generic[_T_co]):
         compressed: bool | None = None,
         on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> MapDataset[Any]:
-        """Reads the records of Bagz files; `x@4.bagz` names four files.
+        """Reads the records of Bagz files. `x@4.bagz` stands for four files.
 
-        A record is `bytes` without `field`, `examples` and `sequence_examples`, and a dict with any of
-        them.
+        Elements are `bytes`, or dicts if `field`, `examples` or `sequence_examples` is given.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.bagz`) or URLs of any of these; one or a
-                list.
-            field: The name of the column with the bytes of a record. By default, pipeline files get the column
-                `record`, and Python gets `bytes`.
-            examples: Parse records as `tf.train.Example`s: `True`, or features as `parse_example` declares them.
-            sequence_examples: Parse records as `tf.train.SequenceExample`s: `True`, or `context` and `sequences` as
-                `parse_sequence_example` declares them.
-            interleaved: Whether the records were dealt out to the files in turn.
-            compressed: Whether records are frames of zstd; by default, the name of the file decides.
-            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
-                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
-                `"error"`.
+            paths: Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.bagz`) are expanded.
+            field: Name of the column for the bytes of a record. By default, `record` in pipeline files; in Python, the
+                elements are `bytes`.
+            examples: Features to parse from records of `tf.train.Example`, declared as in `parse_example`. With `True`,
+                the features are inferred.
+            sequence_examples: Features to parse from records of `tf.train.SequenceExample`: `context` and `sequences`,
+                declared as in `parse_sequence_example`. With `True`, the features are inferred.
+            interleaved: Whether records were distributed over the files in turn (round-robin). If false, the files
+                follow one another.
+            compressed: Whether each record is a zstd frame. By default, `.bagz` files are compressed and `.bag` files
+                are not; for other names, the first record decides.
+            on_bad_shard: Policy for shards that cannot be opened: `"error"` ends the run, `"skip"` skips the shard and
+                logs a warning. By default, `"error"`, unless a pipeline file sets a policy for bad records.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
@@ -384,20 +381,19 @@ class MapDataset(Generic[_T_co]):
         index_cache: Literal["beside", "off"] | str | PathLike[str] = "beside",
         on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> MapDataset[dict[str, Any]]:
-        """Reads the samples of WebDataset's tar shards: `__key__` and a column for each extension. Compressed
-        shards are a stream.
+        """Reads the samples of WebDataset tar shards: `__key__` and a column for each extension. Compressed
+        shards are read as a stream.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.tar`) or URLs of any of these; one or a
-                list.
-            decode: Decode fields by their extension: text, numbers, what JSON holds, arrays of `.npy`, images (`uint8`,
-                height × width × channels). Without it they are bytes.
-            url: Add the path of the shard as the column `__url__`.
-            columns: The extensions to read, all of them by default.
-            index_cache: Place of the positions of the records: `"beside"` the file, `"off"`, or a folder.
-            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
-                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
-                `"error"`.
+            paths: Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.tar`) are expanded.
+            decode: Whether to decode fields by their extension: text, numbers, JSON, arrays of `.npy` and images
+                (`uint8`, height × width × channels). If false, fields are bytes.
+            url: Whether to add the path of the shard as the column `__url__`.
+            columns: Extensions to read. By default, all extensions.
+            index_cache: Cache for the index of record positions: `"beside"` the data files, `"off"`, or the path of a
+                folder.
+            on_bad_shard: Policy for shards that cannot be opened: `"error"` ends the run, `"skip"` skips the shard and
+                logs a warning. By default, `"error"`, unless a pipeline file sets a policy for bad records.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
@@ -415,19 +411,19 @@ class MapDataset(Generic[_T_co]):
         columns: str | Sequence[str] | None = None,
         on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> MapDataset[dict[str, Any]]:
-        """Reads the samples of MDS folders, as MosaicML's streaming has them.
+        """Reads the samples of MDS folders, the format of MosaicML Streaming.
 
         Elements are dicts of arrays, numbers, text and bytes.
 
         Args:
-            paths: Folders or their URLs; one or a list.
-            images: Decode JPEG and PNG to arrays (`uint8`, height × width × channels); else they are bytes.
-            check_hashes: Hold each shard against the hash that its index has of it.
-            cache_bytes: Memory for decompressed shards that are kept. In bytes, or as text such as `"512MiB"`.
-            columns: The columns to read, all of them by default.
-            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
-                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
-                `"error"`.
+            paths: Paths or URLs of MDS folders.
+            images: Whether to decode JPEG and PNG images to arrays (`uint8`, height × width × channels). If false,
+                images are bytes.
+            check_hashes: Whether to verify each shard against its hashes in `index.json`.
+            cache_bytes: Memory for the cache of decompressed shards. In bytes, or as text such as `"512MiB"`.
+            columns: Columns to read. By default, all columns.
+            on_bad_shard: Policy for shards that cannot be opened: `"error"` ends the run, `"skip"` skips the shard and
+                logs a warning. By default, `"error"`, unless a pipeline file sets a policy for bad records.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
@@ -448,13 +444,12 @@ class MapDataset(Generic[_T_co]):
         Elements are dicts of one array, a view of the file.
 
         Args:
-            path: A single file, in place of `paths`.
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.npy`) or URLs of any of these; one or a
-                list. All have one type and one shape of a row.
-            field: The name of the column.
-            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
-                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
-                `"error"`.
+            path: Path of a single file, instead of `paths`.
+            paths: Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.npy`) are expanded. All
+                files need equal dtypes and row shapes.
+            field: Name of the column.
+            on_bad_shard: Policy for shards that cannot be opened: `"error"` ends the run, `"skip"` skips the shard and
+                logs a warning. By default, `"error"`, unless a pipeline file sets a policy for bad records.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
@@ -476,16 +471,15 @@ class MapDataset(Generic[_T_co]):
         Elements are dicts of arrays.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.npz`) or URLs of any of these; one or a
-                list.
-            max_bytes: Memory that the arrays of an archive may become when inflated; 64 times its file by default, and
-                256 MiB at least. In bytes, or as text such as `"512MiB"`.
-            rows: A record for each row, along the first dimension that all arrays of an archive share.
-            cache_bytes: Memory for decompressed archives that are kept; only with `rows=True`. In bytes, or as text
-                such as `"512MiB"`.
-            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
-                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
-                `"error"`.
+            paths: Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.npz`) are expanded.
+            max_bytes: Maximum size of the arrays of an archive after decompression. By default, 64 times the file size,
+                but at least 256 MiB. In bytes, or as text such as `"512MiB"`.
+            rows: Whether each row is a record, along the first dimension that all arrays of an archive share. If false,
+                each archive is a record.
+            cache_bytes: Memory for the cache of decompressed archives; only with `rows=True`. In bytes, or as text such
+                as `"512MiB"`.
+            on_bad_shard: Policy for shards that cannot be opened: `"error"` ends the run, `"skip"` skips the shard and
+                logs a warning. By default, `"error"`, unless a pipeline file sets a policy for bad records.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
@@ -508,14 +502,14 @@ class MapDataset(Generic[_T_co]):
         unless `float8_as_u8` is true.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.safetensors`) or URLs of any of these; one
-                or a list.
-            rows: A record for each row, along the first dimension that all tensors of a file share.
-            columns: The tensors to read, all of them by default.
-            float8_as_u8: Read tensors of 8-bit floats as their bytes (`uint8`).
-            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
-                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
-                `"error"`.
+            paths: Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.safetensors`) are
+                expanded.
+            rows: Whether each row is a record, along the first dimension that all tensors of a file share. If false,
+                each file is a record.
+            columns: Tensors to read. By default, all tensors.
+            float8_as_u8: Whether to read tensors of 8-bit floats as bytes (`uint8`).
+            on_bad_shard: Policy for shards that cannot be opened: `"error"` ends the run, `"skip"` skips the shard and
+                logs a warning. By default, `"error"`, unless a pipeline file sets a policy for bad records.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
@@ -536,11 +530,10 @@ class MapDataset(Generic[_T_co]):
         has modes.
 
         Args:
-            paths: Datasets, each by its `.idx`, its `.bin` or what these names share; one or a list.
-            by: Contents of a record.
-            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
-                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
-                `"error"`.
+            paths: Paths of datasets. Each path is the `.idx` file, the `.bin` file, or their common prefix.
+            by: Unit of a record: a `"sequence"`, or a `"document"`, which concatenates its sequences.
+            on_bad_shard: Policy for shards that cannot be opened: `"error"` ends the run, `"skip"` skips the shard and
+                logs a warning. By default, `"error"`, unless a pipeline file sets a policy for bad records.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
@@ -555,18 +548,17 @@ class MapDataset(Generic[_T_co]):
         layout: Literal["detect", "llm_c", "u16", "u32"] = "detect",
         on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> MapDataset[dict[str, Any]]:
-        """Reads files of token ids: a record for each file, all of its ids.
+        """Reads files of token ids: a record for each file, with all of its ids.
 
         Elements are dicts of `tokens`.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.bin`) or URLs of any of these; one or a
-                list.
-            layout: Layout of the ids: as written by llm.c, or bare `"u16"` or `"u32"`, little-endian; recognised by
-                default.
-            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
-                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
-                `"error"`.
+            paths: Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.bin`) are expanded.
+            layout: Layout of the token ids: `"detect"`, `"llm_c"`, `"u16"` or `"u32"`. `"detect"` reads files that
+                state the type of their ids, such as files with llm.c's header. `"llm_c"` requires that header. `"u16"`
+                and `"u32"` also read bare little-endian ids of that type.
+            on_bad_shard: Policy for shards that cannot be opened: `"error"` ends the run, `"skip"` skips the shard and
+                logs a warning. By default, `"error"`, unless a pipeline file sets a policy for bad records.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
@@ -583,20 +575,20 @@ class MapDataset(Generic[_T_co]):
         with_next: bool = False,
         on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> MapDataset[dict[str, Any]]:
-        """Reads files of token ids, one crop after the other.
+        """Reads consecutive crops from files of token ids.
 
         Elements are dicts of `tokens`.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.bin`) or URLs of any of these; one or a
-                list.
-            seq_len: Tokens in a crop; the rest at the end of a file is left out.
-            layout: Layout of the ids: as written by llm.c, or bare `"u16"` or `"u32"`, little-endian; recognised by
-                default.
-            with_next: Add the token after each crop: `seq_len + 1` ids, of which neighbours share the last.
-            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
-                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
-                `"error"`.
+            paths: Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.bin`) are expanded.
+            seq_len: Number of tokens in a crop. The remaining tokens at the end of a file are dropped.
+            layout: Layout of the token ids: `"detect"`, `"llm_c"`, `"u16"` or `"u32"`. `"detect"` reads files that
+                state the type of their ids, such as files with llm.c's header. `"llm_c"` requires that header. `"u16"`
+                and `"u32"` also read bare little-endian ids of that type.
+            with_next: Whether to add the token after each crop, which then has `seq_len + 1` ids. Adjacent crops share
+                this token.
+            on_bad_shard: Policy for shards that cannot be opened: `"error"` ends the run, `"skip"` skips the shard and
+                logs a warning. By default, `"error"`, unless a pipeline file sets a policy for bad records.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
@@ -615,22 +607,21 @@ class MapDataset(Generic[_T_co]):
         epoch: int | None = None,
         on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> MapDataset[dict[str, Any]]:
-        """Reads files of token ids, crops that start anywhere.
+        """Reads crops at random positions from files of token ids.
 
         Elements are dicts of `tokens`.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.bin`) or URLs of any of these; one or a
-                list.
-            seq_len: Tokens in a crop.
-            seed: The seed of their starts, from 0 to 2^32 - 1.
-            layout: Layout of the ids: as written by llm.c, or bare `"u16"` or `"u32"`, little-endian; recognised by
-                default.
-            with_next: Add the token after each crop: `seq_len + 1` ids.
-            epoch: How many crops an epoch has; without it there is no end.
-            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
-                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
-                `"error"`.
+            paths: Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.bin`) are expanded.
+            seq_len: Number of tokens in a crop.
+            seed: Seed for the positions of crops, from 0 to 2^32 - 1.
+            layout: Layout of the token ids: `"detect"`, `"llm_c"`, `"u16"` or `"u32"`. `"detect"` reads files that
+                state the type of their ids, such as files with llm.c's header. `"llm_c"` requires that header. `"u16"`
+                and `"u32"` also read bare little-endian ids of that type.
+            with_next: Whether to add the token after each crop, which then has `seq_len + 1` ids.
+            epoch: Number of crops in an epoch. By default, the dataset is infinite.
+            on_bad_shard: Policy for shards that cannot be opened: `"error"` ends the run, `"skip"` skips the shard and
+                logs a warning. By default, `"error"`, unless a pipeline file sets a policy for bad records.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
@@ -690,8 +681,8 @@ class MapDataset(Generic[_T_co]):
         hive_partitioning: bool | None = None,
         on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> MapDataset[dict[str, Any]]:
-        """Reads the rows of files of Arrow IPC (Feather) and its streams, and of folders that
-        `datasets.save_to_disk` wrote.
+        """Reads the rows of Arrow IPC (Feather) files and streams, and of folders written by
+        `datasets.save_to_disk`.
 
         In Python, `paths` may be a table in memory: any object that exports itself through Arrow's C
         interface, such as tables of pyarrow, Polars, DuckDB and pandas. Only `columns` applies to a table.
@@ -702,15 +693,14 @@ class MapDataset(Generic[_T_co]):
         memory, or of files that are not compressed.
 
         Args:
-            paths: Files, folders, globs or URLs; one or a list.
-            cache_bytes: Memory for decompressed batches that are kept. In bytes, or as text such as `"512MiB"`.
-            columns: The columns to read, all of them by default.
-            hive_partitioning: Whether folders named `key=value` give columns, as Hive, Spark and DuckDB write them: by
-                default the folders between a folder of `paths` and its files, if true all folders of a path, if false
-                none.
-            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
-                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
-                `"error"`.
+            paths: Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.arrow`) are expanded.
+            cache_bytes: Memory for the cache of decompressed record batches. In bytes, or as text such as `"512MiB"`.
+            columns: Columns to read. By default, all columns.
+            hive_partitioning: Whether folders named `key=value` become columns, as in Hive, Spark and DuckDB. With
+                `True`, all folders of a path become columns; with `False`, none. By default, only the folders between a
+                folder of `paths` and its files become columns.
+            on_bad_shard: Policy for shards that cannot be opened: `"error"` ends the run, `"skip"` skips the shard and
+                logs a warning. By default, `"error"`, unless a pipeline file sets a policy for bad records.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
@@ -769,13 +759,13 @@ class MapDataset(Generic[_T_co]):
         """
 
     def shuffle(self, seed: int | None = None) -> MapDataset[_T_co]:
-        """Puts the elements in a random order, another in every epoch, in constant memory; Grain's order.
+        """Shuffles the elements in constant memory, with another order in every epoch. The order is Grain's.
 
         A slice of a shuffled dataset has other elements in each epoch. For training and validation sets,
         use `split` before `shuffle`.
 
         Args:
-            seed: The seed, from 0 to 2^32 - 1; by default, it is derived from the `seed` before it.
+            seed: Seed, from 0 to 2^32 - 1. By default, it is derived from the `seed` before the stage.
 
         Raises:
             ConfigError: There is no seed, neither here nor in a `seed` before the stage.
@@ -788,18 +778,18 @@ class MapDataset(Generic[_T_co]):
         *,
         block_size: int | None = None,
     ) -> MapDataset[_T_co]:
-        """Puts the blocks of the source in a random order, another in every epoch, and then the elements of
-        each window of blocks.
+        """Shuffles the blocks of the source, then the elements within each window of blocks, with another
+        order in every epoch.
 
         The stage is for sources that fetch or decode many records together, such as row groups of Parquet
         in an object store. Each block is read once per epoch. At most two windows of blocks are in memory.
 
         Args:
-            window_blocks: Blocks whose elements are shuffled together. The elements of at most two windows are in
-                memory.
-            seed: The seed, from 0 to 2^32 - 1; by default, it is derived from the `seed` before it.
-            block_size: Elements of a block; by default the row groups of Parquet, record batches of Arrow, chunks of
-                ArrayRecord or shards of MDS.
+            window_blocks: Number of blocks in a window. The elements of a window are shuffled together, and at most two
+                windows are in memory.
+            seed: Seed, from 0 to 2^32 - 1. By default, it is derived from the `seed` before the stage.
+            block_size: Number of elements in a block. By default, blocks are the row groups of Parquet, record batches
+                of Arrow, chunks of ArrayRecord or shards of MDS.
 
         Raises:
             ConfigError: The window is empty, the blocks are not known, the cache of the source has no room
@@ -843,14 +833,14 @@ class MapDataset(Generic[_T_co]):
         """
 
     def shard(self, index: int, count: int) -> MapDataset[_T_co]:
-        """Takes every `count`-th element from `index` on: the part of one host of `count`.
+        """Takes every `count`-th element from `index` on: the shard of host `index` of `count` hosts.
 
         Args:
-            index: Which part, from 0 on.
-            count: How many parts there are.
+            index: Index of the shard, from 0.
+            count: Number of shards.
 
         Raises:
-            ConfigError: There is no such part.
+            ConfigError: There is no such shard.
         """
 
     def select_indices(self, indices: Sequence[int]) -> MapDataset[_T_co]:
@@ -909,23 +899,23 @@ class MapDataset(Generic[_T_co]):
         """
 
     def seed(self, seed: int) -> MapDataset[_T_co]:
-        """Sets the seed from which random stages behind it derive theirs, unless they are given their own.
+        """Sets the seed from which later random stages without a `seed` argument derive their seeds.
 
         Args:
-            seed: From 0 to 2^32 - 1.
+            seed: Seed, from 0 to 2^32 - 1.
 
         Raises:
             ConfigError: The seed is not from 0 to 2^32 - 1.
         """
 
     def window_shuffle(self, window_size: int, seed: int | None = None) -> MapDataset[_T_co]:
-        """Puts the elements of each window in a random order; the windows stay where they are.
+        """Shuffles the elements within each window. The order of the windows does not change.
 
         A stream holds a window in memory, and reads the window again after a resume.
 
         Args:
-            window_size: Elements in a window; of a stream they are held in memory.
-            seed: The seed, from 0 to 2^32 - 1; by default, it is derived from the `seed` before it.
+            window_size: Number of elements in a window. A stream holds a window in memory.
+            seed: Seed, from 0 to 2^32 - 1. By default, it is derived from the `seed` before the stage.
 
         Raises:
             ConfigError: The window is empty, or there is no seed, neither here nor in a `seed` before the
@@ -933,15 +923,16 @@ class MapDataset(Generic[_T_co]):
         """
 
     def repeat(self, num_epochs: int | None = None, *, reseed_each_epoch: bool = True) -> MapDataset[_T_co]:
-        """Makes several epochs one, or goes on without end. Before `to_iter` epochs differ, behind it they are
-        the same.
+        """Repeats the dataset for several epochs, or without end. Before `to_iter`, shuffles differ between
+        epochs; after it, all epochs are equal.
 
-        A slice of a shuffled dataset has other elements in each epoch: see `split`. A loader of such a
-        repeat logs a warning.
+        A slice of a shuffled dataset has other elements in each epoch: see `split`. A loader logs a warning
+        for such a repeat.
 
         Args:
-            num_epochs: How many epochs; without end by default.
-            reseed_each_epoch: Whether each is shuffled anew; only before `to_iter`.
+            num_epochs: Number of epochs. By default, the dataset is infinite.
+            reseed_each_epoch: Whether each epoch has a new random order and new random numbers; only before `to_iter`.
+                If false, each epoch repeats the first.
 
         Raises:
             ConfigError: `num_epochs` is 0.
@@ -1014,11 +1005,11 @@ class MapDataset(Generic[_T_co]):
             transform: A function of an element that returns a true value for elements to keep, or an object with a
                 method `filter`.
             column: The column of the native condition. All given conditions must hold.
-            min_length: The least length: bytes of text, rows of an array.
-            max_length: The greatest length: bytes of text, rows of an array.
-            min: The least number.
-            max: The greatest number.
-            equals: The exact text.
+            min_length: Minimum length, in bytes of text or rows of an array.
+            max_length: Maximum length, in bytes of text or rows of an array.
+            min: Minimum value, inclusive.
+            max: Maximum value, inclusive.
+            equals: Text that the value must equal.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
@@ -1057,7 +1048,7 @@ class MapDataset(Generic[_T_co]):
         Batches have fixed indices, so any thread makes any batch. No batch has elements of two epochs.
 
         Args:
-            batch_size: Elements in a batch.
+            batch_size: Number of elements in a batch.
             drop_remainder: Drops the last elements if they do not fill a batch, as `remainder="drop"` does. The name is
                 Grain's.
             batch_fn: Makes the batch of a list of elements. Without it, elements are stacked.
@@ -1237,29 +1228,29 @@ class MapDataset(Generic[_T_co]):
         """Starts a pass without threads: `loader()`."""
 
     def select_columns(self, columns: str | Sequence[str]) -> MapDataset[dict[str, Any]]:
-        """Keeps only these columns, in this order.
+        """Keeps only the given columns, in the given order.
 
         Args:
-            columns: A name, or a list of names.
+            columns: Name of a column, or a list of names.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
         """
 
     def drop_columns(self, columns: str | Sequence[str]) -> MapDataset[dict[str, Any]]:
-        """Keeps all but these columns.
+        """Drops the given columns.
 
         Args:
-            columns: A name, or a list of names.
+            columns: Name of a column, or a list of names.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
         """
 
     def rename(self, names: Mapping[str, str] | None = None, /, **more: str) -> MapDataset[dict[str, Any]]:
-        """Gives columns other names: old names and the new, `{"text": "document"}`.
+        """Renames columns, from old names to new names: `{"text": "document"}`.
 
-        In Python, names are keyword arguments, too: `rename(text="document")`.
+        In Python, names can also be keyword arguments: `rename(text="document")`.
 
         Args:
             names: Entries whose names cannot be keywords.
@@ -1275,20 +1266,20 @@ class MapDataset(Generic[_T_co]):
         *,
         column: str | None = None,
     ) -> MapDataset[dict[str, Any]]:
-        """Turns records of bytes into the features of the `tf.train.Example` that each of them is.
+        """Parses each record of bytes as a `tf.train.Example`, and returns its features.
 
-        Elements are `bytes`, or dicts with the bytes in `column`, whose place the features take. A dtype is
+        Elements are `bytes`, or dicts with the bytes in `column`, which the features replace. A dtype is
         `int64`, `float32`, `bytes` or `str`. A feature without a shape has any number of values.
 
         Args:
-            features: `{"label": {"dtype": "int64", "shape": [], "default": 0}, "ids": "int64"}` declares features.
-                `True`, which is the default, infers them: numbers as arrays of one dimension, one string as bytes,
-                several as a list.
-            column: The column that holds the bytes; `record` by default.
+            features: Features to parse, such as `{"label": {"dtype": "int64", "shape": [], "default": 0}, "ids":
+                "int64"}`. By default, or with `True`, the features are inferred: numbers become one-dimensional arrays,
+                a single string becomes bytes, and several strings become a list.
+            column: Column that contains the bytes. By default, `record`.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
-            DataError: A record is no `Example`, or lacks a feature.
+            DataError: A record is not an `Example`, or lacks a feature.
         """
 
     def parse_sequence_example(
@@ -1298,18 +1289,19 @@ class MapDataset(Generic[_T_co]):
         sequences: Mapping[str, Literal["int64", "float32", "bytes", "str"] | Mapping[str, Any]] | None = None,
         column: str | None = None,
     ) -> MapDataset[dict[str, Any]]:
-        """Turns records of bytes into the features of the `tf.train.SequenceExample` that each of them is;
-        without both declarations everything is inferred.
+        """Parses each record of bytes as a `tf.train.SequenceExample`, and returns its features. Without
+        `context` and `sequences`, all features are inferred.
 
         Args:
-            context: Features of the whole, as `parse_example` declares them.
-            sequences: Features of each step. Features with a shape become arrays of shape `[time, …]`, others lists
-                with an array for each step. A feature that a step may lack has `{"allow_missing": True}`.
-            column: The column that holds the bytes; `record` by default.
+            context: Features of the context, declared as in `parse_example`.
+            sequences: Features of each step. A feature with a shape becomes an array of shape `[time, …]`, any other
+                feature a list with an array for each step. With `{"allow_missing": True}`, records may lack the
+                feature.
+            column: Column that contains the bytes. By default, `record`.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
-            DataError: A record is no `SequenceExample`, or lacks a feature.
+            DataError: A record is not a `SequenceExample`, or lacks a feature.
         """
 
     def tokenise(
@@ -1327,28 +1319,29 @@ class MapDataset(Generic[_T_co]):
         special_in_text: bool = False,
         engine: Literal["auto", "fast", "compat"] = "auto",
     ) -> MapDataset[dict[str, Any]]:
-        """Turns columns of text into columns of token ids, `int32` of one dimension, by a `tokenizer.json`.
+        """Encodes columns of text as columns of token ids (`int32`, one-dimensional) with a `tokenizer.json`.
 
-        One `column` becomes `tokens`; several `columns` become `<column>_tokens` each. The ids take the
-        place of their text, unless `keep_text` is true. `overflow="chunk"` needs a stream.
+        A single `column` becomes `tokens`; each of several `columns` becomes `<column>_tokens`. The ids
+        replace their text, unless `keep_text` is true. `overflow="chunk"` needs a stream.
 
         Args:
-            tokenizer: The path of the `tokenizer.json`.
-            overflow: What becomes of texts that are longer than `max_len`: the beginning is kept, they are cut into
-                several elements, or it is an error.
-            column: The column of text, which becomes `tokens`. One of `column` and `columns` is needed.
-            columns: Several columns of text, which become `<column>_tokens` each.
-            into: Other names for the columns of ids, in the order of the columns.
-            prepend_bos: A token before each text, by its name in the vocabulary or its id.
-            append_eos: A token after each text, by its name or its id.
-            max_len: Tokens per text at most, those two included; no limit by default.
-            keep_text: Whether the text stays in the element beside its ids, which else take its place.
-            special_in_text: Whether a special token that is written out in a text becomes that token. By default it is
-                text like any other.
-            engine: The fast engine, the compatible engine, or the fast engine if both agree.
+            tokenizer: Path of the `tokenizer.json`.
+            overflow: Policy for texts longer than `max_len`: `"truncate"` keeps the beginning, `"chunk"` splits the
+                text into several elements, `"error"` rejects the text.
+            column: Text column, which becomes `tokens`. Either `column` or `columns` is required.
+            columns: Text columns, each of which becomes `<column>_tokens`.
+            into: Names for the columns of ids, in the order of the text columns.
+            prepend_bos: Token to add before each text, by name or id.
+            append_eos: Token to add after each text, by name or id.
+            max_len: Maximum number of tokens per text, including added tokens. By default, no limit.
+            keep_text: Whether to keep the text columns. If false, the ids replace the text.
+            special_in_text: Whether a special token that is written out in a text becomes that token. If false, it is
+                encoded as plain text.
+            engine: Tokenizer engine: `"fast"`, `"compat"`, or `"auto"`, which uses the fast engine if both engines
+                agree.
 
         Raises:
-            ConfigError: A column or a token does not exist, or the file is no tokenizer.
+            ConfigError: A column or a token does not exist, or the file is not a tokenizer.
             IoError: The tokenizer cannot be read.
         """
 
@@ -1368,17 +1361,20 @@ class MapDataset(Generic[_T_co]):
         B·T cells of the batch, as `flash_attn_varlen_func` expects. With a `part`, use it before `batch`.
 
         Args:
-            feature: The packed column. Its segment ids and positions are columns, too.
-            padding_positions: The positions of padding: `"zero"`, as packing writes them; `"restart"`, from 0 in each
-                run of padding, like a segment; or `"continue"`, after the segment before it.
-            labels: Adds `labels`, int64 and of the shape of the tokens. `"unshifted"`: the label of a token is the
-                token itself, for models that shift, such as Hugging Face's. `"shifted"`: it is the next token. Padding
-                has -100, and so has the first token of a segment if unshifted, the last if shifted.
-            cu_seqlens: Adds `cu_seqlens`, int32: the place in the flattened rows at which each segment begins, and the
-                number of cells. Adds `max_seqlen`, int32: the length of the longest segment. A run of padding is a
-                segment; with `padding_positions="continue"`, padding belongs to the segment before it.
-            max_segments: The fixed number of segments of `cu_seqlens`, some of length 0. By default there are no
-                segments of length 0, and rows with different numbers of segments cannot be stacked.
+            feature: Packed column. Its segment ids and positions must be columns, too.
+            padding_positions: Positions of padding: `"zero"`, `"restart"` or `"continue"`. `"zero"` sets all of them to
+                0, as packing does. `"restart"` counts from 0 in each run of padding. `"continue"` counts on after the
+                preceding segment.
+            labels: Labels to add as the column `labels` (int64, in the shape of the tokens). With `"unshifted"`, the
+                label of a token is the token itself, for models that shift labels, such as Hugging Face's. With
+                `"shifted"`, the label is the next token. The label is -100 in padding, and at the first (`"unshifted"`)
+                or last (`"shifted"`) token of a segment. By default, no labels are added.
+            cu_seqlens: Whether to add the columns `cu_seqlens` and `max_seqlen` (int32). `cu_seqlens` contains the
+                start of each segment in the flattened rows, then the number of cells. `max_seqlen` is the length of the
+                longest segment. A run of padding is a segment; with `padding_positions="continue"`, padding belongs to
+                the preceding segment.
+            max_segments: Fixed number of segments in `cu_seqlens`, filled up with segments of length 0. By default, no
+                segments are added, and rows with different numbers of segments cannot be stacked.
 
         Raises:
             ConfigError: An argument is invalid, or no argument is given.
@@ -1402,22 +1398,24 @@ class IterDataset(Generic[_T_co]):
         lanes: int | None = None,
         on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> IterDataset[dict[str, Any]]:
-        """Reads the records of JSON Lines files. Compressed files (`.gz`, `.zst`, `.lz4`) are a stream.
+        """Reads the records of JSON Lines files. Compressed files (`.gz`, `.zst`, `.lz4`) are read as a
+        stream.
 
         Elements are dicts of arrays, numbers, text and lists.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.jsonl`) or URLs of any of these; one or a
-                list.
-            repeated_names: What becomes of a record in which an object has a name twice, among the columns that are
-                read: the last value stands, and the report counts such records, or it is a bad record.
-            index_cache: Place of the positions of the records: `"beside"` the file, `"off"`, or a folder.
-            columns: The columns to read, all of them by default.
-            lanes: How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo
-                `lanes`; it is part of the data's order. One stream by default.
-            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
-                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
-                `"error"`.
+            paths: Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.jsonl`) are expanded.
+            repeated_names: Policy for records in which an object repeats a name: `"last"` keeps the last value and
+                counts the record in the report, `"error"` makes it a bad record. Only the columns that are read are
+                checked.
+            index_cache: Cache for the index of record positions: `"beside"` the data files, `"off"`, or the path of a
+                folder.
+            columns: Columns to read. By default, all columns.
+            lanes: Number of lanes for compressed files. Each lane reads every `lanes`-th file, and records come from
+                the lanes in turn, so the number determines the order of records. By default, all files form a single
+                stream.
+            on_bad_shard: Policy for shards that cannot be opened: `"error"` ends the run, `"skip"` skips the shard and
+                logs a warning. By default, `"error"`, unless a pipeline file sets a policy for bad records.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
@@ -1435,23 +1433,22 @@ class IterDataset(Generic[_T_co]):
         lanes: int | None = None,
         on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> IterDataset[dict[str, Any]]:
-        """Reads the lines of text files, without line ends. Compressed files (`.gz`, `.zst`, `.lz4`) are a
-        stream.
+        """Reads the lines of text files, without line ends. Compressed files (`.gz`, `.zst`, `.lz4`) are read
+        as a stream.
 
         Elements are dicts with one column of text.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.txt`) or URLs of any of these; one or a
-                list.
-            column: The name of the column of text.
-            blank_lines: Whether lines of nothing but white space are records, too; only of files that are not
-                compressed.
-            index_cache: Place of the positions of the records: `"beside"` the file, `"off"`, or a folder.
-            lanes: How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo
-                `lanes`; it is part of the data's order. One stream by default.
-            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
-                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
-                `"error"`.
+            paths: Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.txt`) are expanded.
+            column: Name of the text column.
+            blank_lines: Whether lines of only white space are records. Compressed files do not support this option.
+            index_cache: Cache for the index of record positions: `"beside"` the data files, `"off"`, or the path of a
+                folder.
+            lanes: Number of lanes for compressed files. Each lane reads every `lanes`-th file, and records come from
+                the lanes in turn, so the number determines the order of records. By default, all files form a single
+                stream.
+            on_bad_shard: Policy for shards that cannot be opened: `"error"` ends the run, `"skip"` skips the shard and
+                logs a warning. By default, `"error"`, unless a pipeline file sets a policy for bad records.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
@@ -1475,29 +1472,30 @@ class IterDataset(Generic[_T_co]):
         lanes: int | None = None,
         on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> IterDataset[dict[str, Any]]:
-        """Reads the records of CSV files. Compressed files (`.gz`, `.zst`, `.lz4`) are a stream.
+        """Reads the records of CSV files. Compressed files (`.gz`, `.zst`, `.lz4`) are read as a stream.
 
         Elements are dicts of numbers and text, with an entry for each column.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.csv`) or URLs of any of these; one or a
-                list.
-            delimiter: One character; found in the first records if it is not given.
-            quote: The character around fields that hold delimiters, `"` by default; empty text for none.
-            header: Whether the first record of each file names the columns; so it does by default, unless `names` are
+            paths: Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.csv`) are expanded.
+            delimiter: Character between fields. By default, it is detected from the first records.
+            quote: Character around fields that contain delimiters or line ends; empty text for files without quotes. By
+                default, `"`.
+            header: Whether the first record of each file contains the column names. By default, true unless `names` is
                 given.
-            names: The names of the columns, if the files do not have them.
-            columns: The columns to read, all of them by default.
-            nulls: Fields that are read as null.
-            infer_rows: Records by which the types of columns are inferred.
-            types: Types of columns: `str`, `bool`, `int64`, `float32` and so on. The types of other columns are
+            names: Names of all columns, instead of a header.
+            columns: Columns to read. By default, all columns.
+            nulls: Field values that are read as null. By default, empty fields are null, except in columns of text.
+            infer_rows: Number of records from which column types are inferred.
+            types: Types of columns by name: `str`, `bool`, `int64`, `float32` and so on. The types of other columns are
                 inferred.
-            index_cache: Place of the positions of the records: `"beside"` the file, `"off"`, or a folder.
-            lanes: How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo
-                `lanes`; it is part of the data's order. One stream by default.
-            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
-                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
-                `"error"`.
+            index_cache: Cache for the index of record positions: `"beside"` the data files, `"off"`, or the path of a
+                folder.
+            lanes: Number of lanes for compressed files. Each lane reads every `lanes`-th file, and records come from
+                the lanes in turn, so the number determines the order of records. By default, all files form a single
+                stream.
+            on_bad_shard: Policy for shards that cannot be opened: `"error"` ends the run, `"skip"` skips the shard and
+                logs a warning. By default, `"error"`, unless a pipeline file sets a policy for bad records.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
@@ -1516,25 +1514,26 @@ class IterDataset(Generic[_T_co]):
         lanes: int | None = None,
         on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> IterDataset[Any]:
-        """Reads the records of TFRecord files. Compressed files (`.gz`, `.zlib`) are a stream.
+        """Reads the records of TFRecord files. Compressed files (`.gz`, `.zlib`) are read as a stream.
 
-        A record is `bytes` without `field`, `examples` and `sequence_examples`, and a dict with any of
-        them.
+        Elements are `bytes`, or dicts if `field`, `examples` or `sequence_examples` is given.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.tfrecord`) or URLs of any of these; one or
-                a list.
-            field: The name of the column with the bytes of a record. By default, pipeline files get the column
-                `record`, and Python gets `bytes`.
-            examples: Parse records as `tf.train.Example`s: `True`, or features as `parse_example` declares them.
-            sequence_examples: Parse records as `tf.train.SequenceExample`s: `True`, or `context` and `sequences` as
-                `parse_sequence_example` declares them.
-            index_cache: Place of the positions of the records: `"beside"` the file, `"off"`, or a folder.
-            lanes: How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo
-                `lanes`; it is part of the data's order. One stream by default.
-            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
-                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
-                `"error"`.
+            paths: Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.tfrecord`) are
+                expanded.
+            field: Name of the column for the bytes of a record. By default, `record` in pipeline files; in Python, the
+                elements are `bytes`.
+            examples: Features to parse from records of `tf.train.Example`, declared as in `parse_example`. With `True`,
+                the features are inferred.
+            sequence_examples: Features to parse from records of `tf.train.SequenceExample`: `context` and `sequences`,
+                declared as in `parse_sequence_example`. With `True`, the features are inferred.
+            index_cache: Cache for the index of record positions: `"beside"` the data files, `"off"`, or the path of a
+                folder.
+            lanes: Number of lanes for compressed files. Each lane reads every `lanes`-th file, and records come from
+                the lanes in turn, so the number determines the order of records. By default, all files form a single
+                stream.
+            on_bad_shard: Policy for shards that cannot be opened: `"error"` ends the run, `"skip"` skips the shard and
+                logs a warning. By default, `"error"`, unless a pipeline file sets a policy for bad records.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
@@ -1553,22 +1552,22 @@ class IterDataset(Generic[_T_co]):
         lanes: int | None = None,
         on_bad_shard: Literal["error", "skip"] | None = None,
     ) -> IterDataset[dict[str, Any]]:
-        """Reads the samples of WebDataset's tar shards: `__key__` and a column for each extension. Compressed
-        shards are a stream.
+        """Reads the samples of WebDataset tar shards: `__key__` and a column for each extension. Compressed
+        shards are read as a stream.
 
         Args:
-            paths: Files, folders, globs, ranges of shards (`train-{000..127}.tar`) or URLs of any of these; one or a
-                list.
-            decode: Decode fields by their extension: text, numbers, what JSON holds, arrays of `.npy`, images (`uint8`,
-                height × width × channels). Without it they are bytes.
-            url: Add the path of the shard as the column `__url__`.
-            columns: The extensions to read, all of them by default.
-            index_cache: Place of the positions of the records: `"beside"` the file, `"off"`, or a folder.
-            lanes: How many compressed files are read at a time, one record of each in turn, file `k` in lane `k` modulo
-                `lanes`; it is part of the data's order. One stream by default.
-            on_bad_shard: Policy for a shard that cannot be opened: `"error"` ends the run, `"skip"` leaves the shard
-                out and logs a warning. By default, the policy for bad records of `to_iter` in a pipeline file, or
-                `"error"`.
+            paths: Paths or URLs of files and folders. Globs and shard ranges (`train-{000..127}.tar`) are expanded.
+            decode: Whether to decode fields by their extension: text, numbers, JSON, arrays of `.npy` and images
+                (`uint8`, height × width × channels). If false, fields are bytes.
+            url: Whether to add the path of the shard as the column `__url__`.
+            columns: Extensions to read. By default, all extensions.
+            index_cache: Cache for the index of record positions: `"beside"` the data files, `"off"`, or the path of a
+                folder.
+            lanes: Number of lanes for compressed files. Each lane reads every `lanes`-th file, and records come from
+                the lanes in turn, so the number determines the order of records. By default, all files form a single
+                stream.
+            on_bad_shard: Policy for shards that cannot be opened: `"error"` ends the run, `"skip"` skips the shard and
+                logs a warning. By default, `"error"`, unless a pipeline file sets a policy for bad records.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
@@ -1648,33 +1647,33 @@ class IterDataset(Generic[_T_co]):
         """
 
     def limit(self, count: int) -> IterDataset[_T_co]:
-        """Ends behind the first `count` elements.
+        """Ends after the first `count` elements.
 
         Args:
-            count: How many elements.
+            count: Number of elements to keep.
 
         Raises:
             ConfigError: `count` is 0.
         """
 
     def take(self, count: int) -> IterDataset[_T_co]:
-        """Ends behind the first `count` elements, as `limit` does.
+        """Ends after the first `count` elements, as `limit` does.
 
         Args:
-            count: How many elements.
+            count: Number of elements to keep.
 
         Raises:
             ConfigError: `count` is 0.
         """
 
     def skip(self, count: int) -> IterDataset[_T_co]:
-        """Leaves out the first `count` elements.
+        """Skips the first `count` elements.
 
         The skipped elements are evaluated once in each pass. Before `to_iter_dataset`, the slice
         `ds[count:]` skips elements at no cost.
 
         Args:
-            count: How many elements; 0 for none.
+            count: Number of elements to skip; 0 skips none.
 
         Raises:
             ConfigError: `count` is negative.
@@ -1715,7 +1714,7 @@ class IterDataset(Generic[_T_co]):
         """
 
     def skip_bad_records(self, limit: int | None = None, consecutive: int | None = None) -> IterDataset[_T_co]:
-        """Leaves out records that the stages before it cannot use; straight behind random access it begins the
+        """Skips records that the stages before it cannot use. Directly after random access, it begins the
         stream.
 
         Skipped records are counted in the report and in the state. The first few are logged. Use the stage
@@ -1723,8 +1722,8 @@ class IterDataset(Generic[_T_co]):
         elements.
 
         Args:
-            limit: The most that are left out in all; no limit by default.
-            consecutive: The most that are left out in a row; no limit by default.
+            limit: Maximum number of skipped records. By default, no limit.
+            consecutive: Maximum number of consecutive skipped records. By default, no limit.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
@@ -1732,17 +1731,18 @@ class IterDataset(Generic[_T_co]):
         """
 
     def cache(self) -> IterDataset[_T_co]:
-        """Keeps every element in memory for the next epoch of a `repeat` behind it.
+        """Keeps all elements in memory for the later epochs of a subsequent `repeat`.
         ConfigError: An argument is invalid, or a column does not exist.
         """
 
     def rebatch(self, batch_size: int, *, remainder: Literal["keep", "drop"] = "keep") -> IterDataset[Any]:
-        """Cuts batches anew into so many rows; what lies within one batch is not copied.
+        """Regroups the rows of batches into batches of `batch_size` rows. Rows from a single batch are not
+        copied.
 
         Args:
-            batch_size: Rows of a batch.
-            remainder: What becomes of the last rows if they do not fill a batch: they are a smaller one, or are left
-                out.
+            batch_size: Number of rows in a batch.
+            remainder: Policy for the last rows if they do not fill a batch: `"keep"` delivers a smaller batch, `"drop"`
+                drops the rows.
 
         Raises:
             ConfigError: `batch_size` is 0.
@@ -1766,23 +1766,23 @@ class IterDataset(Generic[_T_co]):
         """
 
     def seed(self, seed: int) -> IterDataset[_T_co]:
-        """Sets the seed from which random stages behind it derive theirs, unless they are given their own.
+        """Sets the seed from which later random stages without a `seed` argument derive their seeds.
 
         Args:
-            seed: From 0 to 2^32 - 1.
+            seed: Seed, from 0 to 2^32 - 1.
 
         Raises:
             ConfigError: The seed is not from 0 to 2^32 - 1.
         """
 
     def window_shuffle(self, window_size: int, seed: int | None = None) -> IterDataset[_T_co]:
-        """Puts the elements of each window in a random order; the windows stay where they are.
+        """Shuffles the elements within each window. The order of the windows does not change.
 
         A stream holds a window in memory, and reads the window again after a resume.
 
         Args:
-            window_size: Elements in a window; of a stream they are held in memory.
-            seed: The seed, from 0 to 2^32 - 1; by default, it is derived from the `seed` before it.
+            window_size: Number of elements in a window. A stream holds a window in memory.
+            seed: Seed, from 0 to 2^32 - 1. By default, it is derived from the `seed` before the stage.
 
         Raises:
             ConfigError: The window is empty, or there is no seed, neither here nor in a `seed` before the
@@ -1868,11 +1868,11 @@ class IterDataset(Generic[_T_co]):
             transform: A function of an element that returns a true value for elements to keep, or an object with a
                 method `filter`.
             column: The column of the native condition. All given conditions must hold.
-            min_length: The least length: bytes of text, rows of an array.
-            max_length: The greatest length: bytes of text, rows of an array.
-            min: The least number.
-            max: The greatest number.
-            equals: The exact text.
+            min_length: Minimum length, in bytes of text or rows of an array.
+            max_length: Maximum length, in bytes of text or rows of an array.
+            min: Minimum value, inclusive.
+            max: Maximum value, inclusive.
+            equals: Text that the value must equal.
             warn: The dropped share of 1000 consecutive elements that logs a warning under the name `gristmill`, at most
                 once a minute; `None` for never. Only with a function.
             thresholds: `raise`, given as `**{"raise": 0.99}`: the share that is an error; no share by default. Only
@@ -1909,7 +1909,7 @@ class IterDataset(Generic[_T_co]):
         native sources becomes a list.
 
         Args:
-            batch_size: Elements in a batch.
+            batch_size: Number of elements in a batch.
             drop_remainder: Drops the last elements if they do not fill a batch, as `remainder="drop"` does. The name is
                 Grain's.
             batch_fn: Makes the batch of a list of elements. Without it, elements are stacked.
@@ -2092,29 +2092,29 @@ class IterDataset(Generic[_T_co]):
         """Starts a pass without threads: `loader()`."""
 
     def select_columns(self, columns: str | Sequence[str]) -> IterDataset[dict[str, Any]]:
-        """Keeps only these columns, in this order.
+        """Keeps only the given columns, in the given order.
 
         Args:
-            columns: A name, or a list of names.
+            columns: Name of a column, or a list of names.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
         """
 
     def drop_columns(self, columns: str | Sequence[str]) -> IterDataset[dict[str, Any]]:
-        """Keeps all but these columns.
+        """Drops the given columns.
 
         Args:
-            columns: A name, or a list of names.
+            columns: Name of a column, or a list of names.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
         """
 
     def rename(self, names: Mapping[str, str] | None = None, /, **more: str) -> IterDataset[dict[str, Any]]:
-        """Gives columns other names: old names and the new, `{"text": "document"}`.
+        """Renames columns, from old names to new names: `{"text": "document"}`.
 
-        In Python, names are keyword arguments, too: `rename(text="document")`.
+        In Python, names can also be keyword arguments: `rename(text="document")`.
 
         Args:
             names: Entries whose names cannot be keywords.
@@ -2130,20 +2130,20 @@ class IterDataset(Generic[_T_co]):
         *,
         column: str | None = None,
     ) -> IterDataset[dict[str, Any]]:
-        """Turns records of bytes into the features of the `tf.train.Example` that each of them is.
+        """Parses each record of bytes as a `tf.train.Example`, and returns its features.
 
-        Elements are `bytes`, or dicts with the bytes in `column`, whose place the features take. A dtype is
+        Elements are `bytes`, or dicts with the bytes in `column`, which the features replace. A dtype is
         `int64`, `float32`, `bytes` or `str`. A feature without a shape has any number of values.
 
         Args:
-            features: `{"label": {"dtype": "int64", "shape": [], "default": 0}, "ids": "int64"}` declares features.
-                `True`, which is the default, infers them: numbers as arrays of one dimension, one string as bytes,
-                several as a list.
-            column: The column that holds the bytes; `record` by default.
+            features: Features to parse, such as `{"label": {"dtype": "int64", "shape": [], "default": 0}, "ids":
+                "int64"}`. By default, or with `True`, the features are inferred: numbers become one-dimensional arrays,
+                a single string becomes bytes, and several strings become a list.
+            column: Column that contains the bytes. By default, `record`.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
-            DataError: A record is no `Example`, or lacks a feature.
+            DataError: A record is not an `Example`, or lacks a feature.
         """
 
     def parse_sequence_example(
@@ -2153,18 +2153,19 @@ class IterDataset(Generic[_T_co]):
         sequences: Mapping[str, Literal["int64", "float32", "bytes", "str"] | Mapping[str, Any]] | None = None,
         column: str | None = None,
     ) -> IterDataset[dict[str, Any]]:
-        """Turns records of bytes into the features of the `tf.train.SequenceExample` that each of them is;
-        without both declarations everything is inferred.
+        """Parses each record of bytes as a `tf.train.SequenceExample`, and returns its features. Without
+        `context` and `sequences`, all features are inferred.
 
         Args:
-            context: Features of the whole, as `parse_example` declares them.
-            sequences: Features of each step. Features with a shape become arrays of shape `[time, …]`, others lists
-                with an array for each step. A feature that a step may lack has `{"allow_missing": True}`.
-            column: The column that holds the bytes; `record` by default.
+            context: Features of the context, declared as in `parse_example`.
+            sequences: Features of each step. A feature with a shape becomes an array of shape `[time, …]`, any other
+                feature a list with an array for each step. With `{"allow_missing": True}`, records may lack the
+                feature.
+            column: Column that contains the bytes. By default, `record`.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
-            DataError: A record is no `SequenceExample`, or lacks a feature.
+            DataError: A record is not a `SequenceExample`, or lacks a feature.
         """
 
     def tokenise(
@@ -2182,28 +2183,29 @@ class IterDataset(Generic[_T_co]):
         special_in_text: bool = False,
         engine: Literal["auto", "fast", "compat"] = "auto",
     ) -> IterDataset[dict[str, Any]]:
-        """Turns columns of text into columns of token ids, `int32` of one dimension, by a `tokenizer.json`.
+        """Encodes columns of text as columns of token ids (`int32`, one-dimensional) with a `tokenizer.json`.
 
-        One `column` becomes `tokens`; several `columns` become `<column>_tokens` each. The ids take the
-        place of their text, unless `keep_text` is true. `overflow="chunk"` needs a stream.
+        A single `column` becomes `tokens`; each of several `columns` becomes `<column>_tokens`. The ids
+        replace their text, unless `keep_text` is true. `overflow="chunk"` needs a stream.
 
         Args:
-            tokenizer: The path of the `tokenizer.json`.
-            overflow: What becomes of texts that are longer than `max_len`: the beginning is kept, they are cut into
-                several elements, or it is an error.
-            column: The column of text, which becomes `tokens`. One of `column` and `columns` is needed.
-            columns: Several columns of text, which become `<column>_tokens` each.
-            into: Other names for the columns of ids, in the order of the columns.
-            prepend_bos: A token before each text, by its name in the vocabulary or its id.
-            append_eos: A token after each text, by its name or its id.
-            max_len: Tokens per text at most, those two included; no limit by default.
-            keep_text: Whether the text stays in the element beside its ids, which else take its place.
-            special_in_text: Whether a special token that is written out in a text becomes that token. By default it is
-                text like any other.
-            engine: The fast engine, the compatible engine, or the fast engine if both agree.
+            tokenizer: Path of the `tokenizer.json`.
+            overflow: Policy for texts longer than `max_len`: `"truncate"` keeps the beginning, `"chunk"` splits the
+                text into several elements, `"error"` rejects the text.
+            column: Text column, which becomes `tokens`. Either `column` or `columns` is required.
+            columns: Text columns, each of which becomes `<column>_tokens`.
+            into: Names for the columns of ids, in the order of the text columns.
+            prepend_bos: Token to add before each text, by name or id.
+            append_eos: Token to add after each text, by name or id.
+            max_len: Maximum number of tokens per text, including added tokens. By default, no limit.
+            keep_text: Whether to keep the text columns. If false, the ids replace the text.
+            special_in_text: Whether a special token that is written out in a text becomes that token. If false, it is
+                encoded as plain text.
+            engine: Tokenizer engine: `"fast"`, `"compat"`, or `"auto"`, which uses the fast engine if both engines
+                agree.
 
         Raises:
-            ConfigError: A column or a token does not exist, or the file is no tokenizer.
+            ConfigError: A column or a token does not exist, or the file is not a tokenizer.
             IoError: The tokenizer cannot be read.
         """
 
@@ -2222,28 +2224,30 @@ class IterDataset(Generic[_T_co]):
         max_sequences_per_bin: int | None = None,
         over_long: Literal["error", "split", "drop"] = "error",
     ) -> IterDataset[dict[str, Any]]:
-        """Packs sequences into rows, each into the first of `num_packing_bins` that has room; Grain's rows.
+        """Packs each sequence into the first of `num_packing_bins` rows that has room. The result equals
+        Grain's.
 
         Args:
-            length: The columns to pack, and the cells of a row that each has: `{"tokens": 1024}`. A row has the
-                columns, and of each `_segment_ids` (1, 2, …; 0 is padding) and `_positions` (from 0 in each segment).
-            num_packing_bins: Rows that are filled at a time: they come out together, when an element fits into none of
-                them.
-            padding: Numbers for the cells without a token, by column; 0 by default.
-            meta_features: Columns without segment ids and positions. Of those that are not in `length` a row has the
-                list of its sequences' values. Columns that are named neither here nor in `length` are left out, and a
-                warning names them once.
-            names: The names of the output columns: Grain's, or MaxText's `inputs`, `inputs_segmentation`,
+            length: Columns to pack, each with its number of cells in a row: `{"tokens": 1024}`. A row contains each
+                column, its `_segment_ids` (1, 2, …; 0 is padding) and its `_positions` (from 0 in each segment).
+            num_packing_bins: Number of rows to fill at a time. These rows form a group, which is delivered when an
+                element fits into none of them.
+            padding: Values of padding cells, by column. By default, 0.
+            meta_features: Columns without segment ids and positions. If a column is not in `length`, a row contains a
+                list of the values of its sequences. Columns in neither `meta_features` nor `length` are dropped, with a
+                single warning.
+            names: Names of the output columns: `"grain"`, or `"maxtext"` for `inputs`, `inputs_segmentation`,
                 `inputs_position` and `targets`.
-            align: Sequences of a column start at multiples of this number of cells; the gaps have segment id 0.
-            shuffle_bins: Whether they come out in a random order. Without it the last rows of each group hold the most
-                padding.
-            seed: The seed of the order in which the rows of a group come out.
-            shuffle_bins_group_by_feature: A column by whose mean rows stay apart when they are shuffled: with the
-                number of the epoch, epochs do.
-            max_sequences_per_bin: The most sequences in a row; no limit by default.
-            over_long: What becomes of a sequence that is longer than a row: it is an error, is split, or is left out
-                and counted.
+            align: Alignment in cells, by column. Sequences start at multiples of this number, and gaps have segment id
+                0.
+            shuffle_bins: Whether the rows of a group are delivered in random order. If false, the last rows of each
+                group have the most padding.
+            seed: Seed for the order of rows within a group.
+            shuffle_bins_group_by_feature: Column whose mean groups the rows: only rows with equal means are shuffled
+                together. With a column of epoch numbers, epochs stay separate.
+            max_sequences_per_bin: Maximum number of sequences in a row. By default, no limit.
+            over_long: Policy for sequences longer than a row: `"error"` rejects the sequence, `"split"` splits it into
+                pieces, `"drop"` drops and counts it.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
@@ -2266,28 +2270,30 @@ class IterDataset(Generic[_T_co]):
         max_sequences_per_bin: int | None = None,
         over_long: Literal["error", "split", "drop"] = "error",
     ) -> IterDataset[dict[str, Any]]:
-        """Packs sequences into rows, each into the fullest of `num_packing_bins` that has room; Grain's rows.
+        """Packs each sequence into the fullest of `num_packing_bins` rows that has room. The result equals
+        Grain's.
 
         Args:
-            length: The columns to pack, and the cells of a row that each has: `{"tokens": 1024}`. A row has the
-                columns, and of each `_segment_ids` (1, 2, …; 0 is padding) and `_positions` (from 0 in each segment).
-            num_packing_bins: Rows that are filled at a time: they come out together, when an element fits into none of
-                them.
-            padding: Numbers for the cells without a token, by column; 0 by default.
-            meta_features: Columns without segment ids and positions. Of those that are not in `length` a row has the
-                list of its sequences' values. Columns that are named neither here nor in `length` are left out, and a
-                warning names them once.
-            names: The names of the output columns: Grain's, or MaxText's `inputs`, `inputs_segmentation`,
+            length: Columns to pack, each with its number of cells in a row: `{"tokens": 1024}`. A row contains each
+                column, its `_segment_ids` (1, 2, …; 0 is padding) and its `_positions` (from 0 in each segment).
+            num_packing_bins: Number of rows to fill at a time. These rows form a group, which is delivered when an
+                element fits into none of them.
+            padding: Values of padding cells, by column. By default, 0.
+            meta_features: Columns without segment ids and positions. If a column is not in `length`, a row contains a
+                list of the values of its sequences. Columns in neither `meta_features` nor `length` are dropped, with a
+                single warning.
+            names: Names of the output columns: `"grain"`, or `"maxtext"` for `inputs`, `inputs_segmentation`,
                 `inputs_position` and `targets`.
-            align: Sequences of a column start at multiples of this number of cells; the gaps have segment id 0.
-            shuffle_bins: Whether they come out in a random order. Without it the last rows of each group hold the most
-                padding.
-            seed: The seed of the order in which the rows of a group come out.
-            shuffle_bins_group_by_feature: A column by whose mean rows stay apart when they are shuffled: with the
-                number of the epoch, epochs do.
-            max_sequences_per_bin: The most sequences in a row; no limit by default.
-            over_long: What becomes of a sequence that is longer than a row: it is an error, is split, or is left out
-                and counted.
+            align: Alignment in cells, by column. Sequences start at multiples of this number, and gaps have segment id
+                0.
+            shuffle_bins: Whether the rows of a group are delivered in random order. If false, the last rows of each
+                group have the most padding.
+            seed: Seed for the order of rows within a group.
+            shuffle_bins_group_by_feature: Column whose mean groups the rows: only rows with equal means are shuffled
+                together. With a column of epoch numbers, epochs stay separate.
+            max_sequences_per_bin: Maximum number of sequences in a row. By default, no limit.
+            over_long: Policy for sequences longer than a row: `"error"` rejects the sequence, `"split"` splits it into
+                pieces, `"drop"` drops and counts it.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
@@ -2307,22 +2313,23 @@ class IterDataset(Generic[_T_co]):
         window: int = 1024,
         max_sequences_per_bin: int | None = None,
     ) -> IterDataset[dict[str, Any]]:
-        """Packs sequences into rows that are filled from a window of them, almost completely.
+        """Packs sequences into rows, choosing from a window of sequences to leave almost no padding.
 
         Args:
-            length: The columns to pack, and the cells of a row that each has: `{"tokens": 1024}`. A row has the
-                columns, and of each `_segment_ids` (1, 2, …; 0 is padding) and `_positions` (from 0 in each segment).
-            padding: Numbers for the cells without a token, by column; 0 by default.
-            meta_features: Columns without segment ids and positions. Of those that are not in `length` a row has the
-                list of its sequences' values. Columns that are named neither here nor in `length` are left out, and a
-                warning names them once.
-            names: The names of the output columns: Grain's, or MaxText's `inputs`, `inputs_segmentation`,
+            length: Columns to pack, each with its number of cells in a row: `{"tokens": 1024}`. A row contains each
+                column, its `_segment_ids` (1, 2, …; 0 is padding) and its `_positions` (from 0 in each segment).
+            padding: Values of padding cells, by column. By default, 0.
+            meta_features: Columns without segment ids and positions. If a column is not in `length`, a row contains a
+                list of the values of its sequences. Columns in neither `meta_features` nor `length` are dropped, with a
+                single warning.
+            names: Names of the output columns: `"grain"`, or `"maxtext"` for `inputs`, `inputs_segmentation`,
                 `inputs_position` and `targets`.
-            align: Sequences of a column start at multiples of this number of cells; the gaps have segment id 0.
-            over_long: What becomes of a sequence that is longer than a row: it is an error, is split, or is left out
-                and counted.
-            window: Sequences that are looked ahead, which are held in memory.
-            max_sequences_per_bin: The most sequences in a row; no limit by default.
+            align: Alignment in cells, by column. Sequences start at multiples of this number, and gaps have segment id
+                0.
+            over_long: Policy for sequences longer than a row: `"error"` rejects the sequence, `"split"` splits it into
+                pieces, `"drop"` drops and counts it.
+            window: Number of sequences to look ahead, which are held in memory.
+            max_sequences_per_bin: Maximum number of sequences in a row. By default, no limit.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
@@ -2343,24 +2350,25 @@ class IterDataset(Generic[_T_co]):
         bos_handling: Literal["do_nothing", "replace_first_token_with_bos"] = "do_nothing",
         bos_token_id: int | None = None,
     ) -> IterDataset[dict[str, Any]]:
-        """Puts sequences one behind the other and cuts them into rows; Grain's rows.
+        """Concatenates sequences and splits them into rows. The result equals Grain's.
 
         Args:
-            length: The columns to pack, and the cells of a row that each has: `{"tokens": 1024}`. A row has the
-                columns, and of each `_segment_ids` (1, 2, …; 0 is padding) and `_positions` (from 0 in each segment).
-            padding: Numbers for the cells without a token, by column; 0 by default.
-            meta_features: Columns without segment ids and positions. Of those that are not in `length` a row has the
-                list of its sequences' values. Columns that are named neither here nor in `length` are left out, and a
-                warning names them once.
-            names: The names of the output columns: Grain's, or MaxText's `inputs`, `inputs_segmentation`,
+            length: Columns to pack, each with its number of cells in a row: `{"tokens": 1024}`. A row contains each
+                column, its `_segment_ids` (1, 2, …; 0 is padding) and its `_positions` (from 0 in each segment).
+            padding: Values of padding cells, by column. By default, 0.
+            meta_features: Columns without segment ids and positions. If a column is not in `length`, a row contains a
+                list of the values of its sequences. Columns in neither `meta_features` nor `length` are dropped, with a
+                single warning.
+            names: Names of the output columns: `"grain"`, or `"maxtext"` for `inputs`, `inputs_segmentation`,
                 `inputs_position` and `targets`.
-            split_full_length_features: Whether a sequence that fills a row alone is cut like any other, or becomes a
-                separate row.
-            bos_features: The columns in which the first token is replaced.
-            positions: Start of the positions of a sequence that continues in the next row: at 0, or after the last
-                position.
-            bos_handling: Whether the first token of every sequence, and of every piece that continues one, is replaced.
-            bos_token_id: The token that takes its place.
+            split_full_length_features: Whether a sequence that fills a row alone is split like any other. If false, it
+                becomes a separate row.
+            bos_features: Columns in which first tokens are replaced.
+            positions: Positions of a sequence that continues in the next row: `"restart"` begins again at 0,
+                `"continue"` follows the last position.
+            bos_handling: Policy for first tokens: `"do_nothing"` keeps them, `"replace_first_token_with_bos"` replaces
+                them with `bos_token_id`. Pieces that continue a sequence in the next row have first tokens, too.
+            bos_token_id: Token that replaces first tokens.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
@@ -2379,20 +2387,20 @@ class IterDataset(Generic[_T_co]):
         remainder: Literal["keep", "drop", "pad"] = "keep",
         drop_over_long: bool = False,
     ) -> IterDataset[dict[str, Any]]:
-        """Makes batches of sequences of nearly one length, padded to the length of their bucket.
+        """Batches sequences of similar length, padded to the length of their bucket.
 
         Args:
-            features: The columns to pad; the longest column of an element gives its length.
-            boundaries: The lengths of the buckets, rising.
-            batch: Elements in a batch: a number, `{"per_bucket": [64, 32]}`, or `{"tokens": 32768}` for the number with
-                at most that many cells.
-            padding: Numbers for the cells after the end of a sequence, by column; 0 by default.
-            window: The most elements that are held. When the oldest would have to wait longer, its batch comes out
-                short.
-            remainder: What becomes of batches that are not full: they come out as they are, are left out, or are filled
-                up with rows of padding.
-            drop_over_long: Whether elements longer than the last boundary are left out and counted; else they are an
-                error.
+            features: Columns to pad. The length of an element is the length of its longest column.
+            boundaries: Lengths of the buckets, in ascending order.
+            batch: Number of elements in a batch: a number, `{"per_bucket": [64, 32]}` for each bucket, or `{"tokens":
+                32768}` to limit the cells of a batch.
+            padding: Values of padding cells, by column. By default, 0.
+            window: Maximum number of elements to hold. If the window is full, the batch of the oldest element is
+                delivered short.
+            remainder: Policy for batches that are not full: `"keep"` delivers a smaller batch, `"drop"` drops the
+                elements, `"pad"` fills the batch with rows of padding.
+            drop_over_long: Whether elements longer than the last boundary are dropped and counted. If false, they are
+                an error.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
@@ -2415,17 +2423,20 @@ class IterDataset(Generic[_T_co]):
         B·T cells of the batch, as `flash_attn_varlen_func` expects. With a `part`, use it before `batch`.
 
         Args:
-            feature: The packed column. Its segment ids and positions are columns, too.
-            padding_positions: The positions of padding: `"zero"`, as packing writes them; `"restart"`, from 0 in each
-                run of padding, like a segment; or `"continue"`, after the segment before it.
-            labels: Adds `labels`, int64 and of the shape of the tokens. `"unshifted"`: the label of a token is the
-                token itself, for models that shift, such as Hugging Face's. `"shifted"`: it is the next token. Padding
-                has -100, and so has the first token of a segment if unshifted, the last if shifted.
-            cu_seqlens: Adds `cu_seqlens`, int32: the place in the flattened rows at which each segment begins, and the
-                number of cells. Adds `max_seqlen`, int32: the length of the longest segment. A run of padding is a
-                segment; with `padding_positions="continue"`, padding belongs to the segment before it.
-            max_segments: The fixed number of segments of `cu_seqlens`, some of length 0. By default there are no
-                segments of length 0, and rows with different numbers of segments cannot be stacked.
+            feature: Packed column. Its segment ids and positions must be columns, too.
+            padding_positions: Positions of padding: `"zero"`, `"restart"` or `"continue"`. `"zero"` sets all of them to
+                0, as packing does. `"restart"` counts from 0 in each run of padding. `"continue"` counts on after the
+                preceding segment.
+            labels: Labels to add as the column `labels` (int64, in the shape of the tokens). With `"unshifted"`, the
+                label of a token is the token itself, for models that shift labels, such as Hugging Face's. With
+                `"shifted"`, the label is the next token. The label is -100 in padding, and at the first (`"unshifted"`)
+                or last (`"shifted"`) token of a segment. By default, no labels are added.
+            cu_seqlens: Whether to add the columns `cu_seqlens` and `max_seqlen` (int32). `cu_seqlens` contains the
+                start of each segment in the flattened rows, then the number of cells. `max_seqlen` is the length of the
+                longest segment. A run of padding is a segment; with `padding_positions="continue"`, padding belongs to
+                the preceding segment.
+            max_segments: Fixed number of segments in `cu_seqlens`, filled up with segments of length 0. By default, no
+                segments are added, and rows with different numbers of segments cannot be stacked.
 
         Raises:
             ConfigError: An argument is invalid, or no argument is given.
