@@ -75,6 +75,37 @@ impl LastWords {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::part::Part;
+
+    /// An exchange without statements that counts reads of last words.
+    struct Counted(u32);
+
+    impl Exchange for Counted {
+        fn begin(&mut self, _: &Part) -> Result<()> {
+            Ok(())
+        }
+        fn post(&mut self, _: u64, _: &str) -> Result<()> {
+            Ok(())
+        }
+        fn read(&mut self, round: u64) -> Result<Vec<Option<String>>> {
+            assert_eq!(round, LAST);
+            self.0 += 1;
+            Ok(vec![None, None])
+        }
+    }
+
+    #[test]
+    fn last_words_are_read_at_once_and_again_after_the_pause() {
+        let (mut words, mut exchange, start) = (LastWords::default(), Counted(0), Instant::now());
+        words.look(&mut exchange, start).unwrap();
+        assert_eq!(exchange.0, 1);
+        words.look(&mut exchange, start).unwrap();
+        assert_eq!(exchange.0, 1);
+        // A look that takes long is followed by a longer pause.
+        let (at, pause) = words.looked.unwrap();
+        words.look(&mut exchange, at + pause).unwrap();
+        assert_eq!(exchange.0, 2);
+    }
 
     #[test]
     fn looks_take_a_hundredth_of_the_time_at_most() {
