@@ -50,10 +50,18 @@ where
     }
 }
 
-/// Returns the result for an element. A panic in the function becomes the element's error.
-pub(super) fn applied<T, W: Work<T>>(work: &W, index: u64, element: T, stage: StageId, cx: &mut Cx) -> Slot<W::Out> {
+/// Returns the result for an element, converted by `convert`. A panic in the function becomes the element's error.
+pub(super) fn applied<T, W: Work<T>, U>(
+    work: &W,
+    index: u64,
+    element: T,
+    stage: StageId,
+    cx: &mut Cx,
+    convert: impl FnOnce(W::Out, &mut Cx) -> U,
+) -> Slot<U> {
     cx.begin_element();
-    caught(|| work.work(index, element, stage, cx)).map_err(|error| cx.blame(stage, work.name(), error))
+    let made = caught(|| Ok(work.work(index, element, stage, cx)?.map(|made| convert(made, cx))));
+    made.map_err(|error| cx.blame(stage, work.name(), error))
 }
 
 /// The threads of this process.
@@ -88,7 +96,7 @@ impl<T: Send + 'static, W: Work<T>> Apply<T, W::Out> for OnPool<W> {
                 if !open.get() || !outgoing.is_wanted() {
                     return;
                 }
-                slots.push(applied(&*work, index, element, stage, &mut cx));
+                slots.push(applied(&*work, index, element, stage, &mut cx, |made, _| made));
             }
             // Adds the counts before the elements become visible.
             drop(cx);

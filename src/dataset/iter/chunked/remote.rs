@@ -10,9 +10,9 @@ use super::Work;
 use super::evaluator::{Apply, applied};
 use crate::cx::{Cx, Off, StageId, Watch};
 use crate::dataset::run::ahead::Open;
-use crate::dataset::run::evaluate::{Aim, Chunk, Incoming, caught, channel};
+use crate::dataset::run::evaluate::{Aim, Chunk, Incoming, channel};
 use crate::dataset::run::remote::Decode;
-use crate::element::{Buffer, Owner, Part, Slot};
+use crate::element::{Buffer, Owner, Part};
 use crate::error::Result;
 use crate::exec::Runtime;
 use crate::exec::remote::{Border, Evaluated, Fed, How, Remote, ServeFed, Served};
@@ -120,7 +120,7 @@ impl<T: Send + 'static, W: Work<T>> OnWorkers<T, W> {
 
     fn apply_here(&self, index: u64, element: T) -> Coming<W::Out> {
         let ((outgoing, incoming), watch) = (channel(), Watch::start());
-        let slot = applied(&*self.work, index, element, self.stage, &mut self.run.cx());
+        let slot = applied(&*self.work, index, element, self.stage, &mut self.run.cx(), |made, _| made);
         let parts = vec![Part::Slots([slot].into_iter().collect())];
         let _ = outgoing.chunks.send(Ok(Chunk { parts, made: watch.made(None) }));
         incoming
@@ -136,16 +136,6 @@ struct Applied<T, W: Work<T>> {
     made: Crossing<W::Sent>,
 }
 
-impl<T: Send + 'static, W: Work<T>> Applied<T, W> {
-    /// Returns the result for an element, converted. A panic in the function becomes the element's error.
-    fn sent(&self, index: u64, element: T, cx: &mut Cx) -> Slot<W::Sent> {
-        let Self { work, stage, .. } = self;
-        cx.begin_element();
-        let made = caught(|| Ok(work.work(index, element, *stage, cx)?.map(|made| W::send(made, *stage, cx))));
-        made.map_err(|error| cx.blame(*stage, work.name(), error))
-    }
-}
-
 impl<T: Send + 'static, W: Work<T>> ServeFed for Applied<T, W> {
     fn apply(&self, range: Range<u64>, fed: &Fed, extent: &mut [u8]) -> Result<Evaluated> {
         let (mut cx, before) = (self.run.cx_ahead(), Off::here());
@@ -155,7 +145,9 @@ impl<T: Send + 'static, W: Work<T>> ServeFed for Applied<T, W> {
         let mut writer = ChunkWriter::new(extent);
         let mut need = None;
         for (index, slot) in (fed.first..range.end).zip(slots).skip_while(|(index, _)| *index < range.start) {
-            let made = slot?.map_or(Ok(None), |element| self.sent(index, element, &mut cx));
+            let send = |made, cx: &mut Cx| W::send(made, self.stage, cx);
+            let made =
+                slot?.map_or(Ok(None), |element| applied(&*self.work, index, element, self.stage, &mut cx, send));
             if let Err(full) = writer.push_with(&made, self.made) {
                 need = Some(full.need);
                 break;
