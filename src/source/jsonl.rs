@@ -71,6 +71,27 @@ impl Jsonl {
     }
 }
 
+/// Implements the setters of options with the fields `columns` and `names`.
+macro_rules! record_options {
+    ($options:ident) => {
+        impl $options {
+            /// Sets the fields to read, in this order. Default: all fields.
+            pub fn columns<S: AsRef<str>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
+                self.columns = Some(columns.into_iter().map(|c| $crate::element::Name::new(c.as_ref())).collect());
+                self
+            }
+
+            /// Sets how to treat records in which an object repeats a name, among the fields that are read. Default:
+            /// [`RepeatedNames::Last`](crate::source::RepeatedNames::Last).
+            pub fn repeated_names(mut self, names: $crate::source::RepeatedNames) -> Self {
+                self.names = names;
+                self
+            }
+        }
+    };
+}
+pub(super) use record_options;
+
 /// Options for opening [`Jsonl`] files.
 #[derive(Clone, Debug, Default)]
 #[must_use = "options do nothing until `open`"]
@@ -81,21 +102,9 @@ pub struct JsonlOptions {
 }
 
 source_options!(JsonlOptions of Jsonl, access at lines.access);
+record_options!(JsonlOptions);
 
 impl JsonlOptions {
-    /// Sets the fields to read, in this order. Default: all fields.
-    pub fn columns<S: AsRef<str>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
-        self.columns = Some(columns.into_iter().map(|c| Name::new(c.as_ref())).collect());
-        self
-    }
-
-    /// Sets how to treat records in which an object repeats a name, among the fields that are read. Default:
-    /// [`RepeatedNames::Last`].
-    pub fn repeated_names(mut self, names: RepeatedNames) -> Self {
-        self.names = names;
-        self
-    }
-
     /// Sets the place of the line index. Default: beside the file.
     pub fn cache(mut self, cache: IndexCache) -> Self {
         self.lines.cache = cache;

@@ -14,7 +14,7 @@ use super::files::Patterns;
 use super::formats::Format;
 use super::index_cache::{IndexCache, Records};
 use super::json::RepeatedNames;
-use super::jsonl::RecordParser;
+use super::jsonl::{RecordParser, record_options};
 use super::lines::other_file;
 use super::numbered::{File, Files, Numbered, named_source, source_options};
 use super::starts::Starts;
@@ -73,21 +73,9 @@ pub struct JsonArrayOptions {
 }
 
 source_options!(JsonArrayOptions of JsonArray, access at access);
+record_options!(JsonArrayOptions);
 
 impl JsonArrayOptions {
-    /// Sets the fields to read, in this order. Default: all fields.
-    pub fn columns<S: AsRef<str>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
-        self.columns = Some(columns.into_iter().map(|c| Name::new(c.as_ref())).collect());
-        self
-    }
-
-    /// Sets how to treat records in which an object repeats a name, among the fields that are read. Default:
-    /// [`RepeatedNames::Last`].
-    pub fn repeated_names(mut self, names: RepeatedNames) -> Self {
-        self.names = names;
-        self
-    }
-
     /// Sets the place of the positions of the records. Default: beside the file.
     pub fn cache(mut self, cache: IndexCache) -> Self {
         self.cache = cache;
@@ -101,11 +89,11 @@ impl JsonArrayOptions {
     /// empty or repeats a column.
     pub fn open(self, patterns: impl Patterns) -> Result<JsonArray> {
         let access = self.access;
-        self.open_by(|| content::open_all(patterns, Format::Json.endings(), access))
+        self.of(|| content::open_all(patterns, Format::Json.endings(), access))
     }
 
     /// Opens files after checking the options.
-    fn open_by(self, contents: impl FnOnce() -> Result<Contents>) -> Result<JsonArray> {
+    fn of(self, contents: impl FnOnce() -> Result<Contents>) -> Result<JsonArray> {
         let parser = Parser(RecordParser::new(self.columns, self.names)?);
         Files::indexed(parser, contents()?, Records::Items, &self.cache, starts).map(JsonArray)
     }
@@ -114,7 +102,7 @@ impl JsonArrayOptions {
     #[cfg(any(test, fuzzing))]
     fn open_bytes(self, bytes: &[u8]) -> Result<JsonArray> {
         let content = crate::element::Buffer::copy_from(bytes).into();
-        self.cache(IndexCache::Off).open_by(|| Ok(vec![("a.json".into(), content)]))
+        self.cache(IndexCache::Off).of(|| Ok(vec![("a.json".into(), content)]))
     }
 }
 
