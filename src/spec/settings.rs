@@ -115,8 +115,9 @@ impl Decode for Store {
                 Field::Bytes(field) => *field(&mut options) = Amount::decode(value)?.into(),
                 Field::Count(field, most) => {
                     let AtLeast::<1>(count) = AtLeast::decode(value)?;
-                    let count = u32::try_from(count).ok().filter(|count| *count <= most);
-                    *field(&mut options) = count.ok_or_else(|| value.error(format!("must be {most} or less")))?;
+                    let fits = u32::try_from(count).ok().filter(|count| *count <= most);
+                    *field(&mut options) =
+                        fits.ok_or_else(|| value.error(format!("is {count}, and must be at most {most}")))?;
                 }
                 Field::Seconds(field) => *field(&mut options) = Limit::decode(value)?.0,
             }

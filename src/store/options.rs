@@ -58,6 +58,9 @@ impl Default for StoreOptions {
     }
 }
 
+/// Maximum number of requests in flight.
+const MOST_REQUESTS: u32 = 1 << 16;
+
 /// Options applied by the program.
 static APPLIED: RwLock<Option<StoreOptions>> = RwLock::new(None);
 
@@ -105,7 +108,7 @@ impl StoreOptions {
             name: "requests",
             doc: "Concurrent requests [default: 64].\n\n\
                   Large parts of objects are also limited to 64 MiB at a time. More requests raise that limit.",
-            field: Field::Count(|options| &mut options.requests, 1 << 16),
+            field: Field::Count(|options| &mut options.requests, MOST_REQUESTS),
         },
         Described {
             name: "attempts",
@@ -135,7 +138,7 @@ impl StoreOptions {
         for option in Self::DESCRIBED {
             let variable = option.variable();
             let Some(text) = std::env::var_os(&variable) else { continue };
-            if !option.field.parse(&mut options, &text) {
+            if option.field.parse(&mut options, &text).is_none() {
                 tracing::warn!(%variable, value = %text.to_string_lossy(), "invalid value, ignored");
             }
         }
@@ -168,7 +171,7 @@ impl StoreOptions {
     /// only by this number. Requests for large parts are also limited to 64 MiB in flight. That limit is higher for
     /// more than 64 requests.
     pub fn requests(mut self, count: usize) -> Self {
-        self.requests = count.clamp(1, 1 << 16) as u32;
+        self.requests = count.clamp(1, MOST_REQUESTS as usize) as u32;
         self
     }
 
@@ -260,25 +263,18 @@ impl Described {
 }
 
 impl Field {
-    /// Reads the field of `options` from the text of a variable. Returns false for an invalid text.
-    fn parse(self, options: &mut StoreOptions, text: &OsStr) -> bool {
-        let plain = text.to_str().map(str::trim);
+    /// Reads the field of `options` from the text of a variable; `None` for an invalid text.
+    fn parse(self, options: &mut StoreOptions, text: &OsStr) -> Option<()> {
+        let plain = || text.to_str().map(str::trim);
         match self {
             Self::Folder(field) => *field(options) = Some(PathBuf::from(text)).filter(|_| !text.is_empty()),
-            Self::Bytes(field) => match plain.and_then(crate::units::parse_bytes) {
-                Some(bytes) => *field(options) = bytes,
-                None => return false,
-            },
-            Self::Count(field, most) => match plain.and_then(|text| text.parse::<u64>().ok()) {
-                Some(count) => *field(options) = count.clamp(1, most.into()) as u32,
-                None => return false,
-            },
-            Self::Seconds(field) => match plain.and_then(seconds) {
-                Some(time) => *field(options) = time,
-                None => return false,
-            },
+            Self::Bytes(field) => *field(options) = crate::units::parse_bytes(plain()?)?,
+            Self::Count(field, most) => {
+                *field(options) = plain()?.parse::<u64>().ok()?.clamp(1, most.into()) as u32;
+            }
+            Self::Seconds(field) => *field(options) = seconds(plain()?)?,
         }
-        true
+        Some(())
     }
 
     /// Returns the value of the field as the text of a variable.
@@ -302,6 +298,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_description_states_the_default() {
+        for Described { name, doc, field } in StoreOptions::DESCRIBED {
+            let stated = doc.split_once("[default: ").map(|(_, rest)| rest.split_once(']').unwrap().0);
+            // Zero is no default.
+            let mut read =
+                StoreOptions { memory_bytes: 0, cache_bytes: 0, requests: 0, attempts: 0, ..Default::default() };
+            (read.timeout, read.stall, read.connect_timeout) = Default::default();
+            match (field, stated) {
+                (Field::Folder(_), None) => {}
+                (_, stated) => assert!(field.parse(&mut read, OsStr::new(stated.expect(name))).is_some(), "{name}"),
+            }
+            let mut default = StoreOptions::default();
+            match field {
+                Field::Folder(of) => assert_eq!(of(&mut read), of(&mut default), "{name}"),
+                Field::Bytes(of) => assert_eq!(of(&mut read), of(&mut default), "{name}"),
+                Field::Count(of, _) => assert_eq!(of(&mut read), of(&mut default), "{name}"),
+                Field::Seconds(of) => assert_eq!(of(&mut read), of(&mut default), "{name}"),
+            }
+        }
+    }
+
+    #[test]
     #[cfg(any(feature = "python", all(feature = "workers", target_os = "linux")))]
     fn a_variable_gives_the_value_whose_text_it_is() {
         let mut given = StoreOptions::default().cache_dir("/c").cache_bytes(1).memory_bytes(2).requests(3).attempts(4);
@@ -309,8 +327,10 @@ mod tests {
         given = given.connect_timeout(Duration::from_secs(7));
         let mut read = StoreOptions::default();
         for option in StoreOptions::DESCRIBED {
-            assert!(option.field.parse(&mut read, &option.field.text(&mut given)), "{}", option.name);
-            assert!(matches!(option.field, Field::Folder(_)) || !option.field.parse(&mut read, OsStr::new("x")));
+            assert!(option.field.parse(&mut read, &option.field.text(&mut given)).is_some(), "{}", option.name);
+            assert!(
+                matches!(option.field, Field::Folder(_)) || option.field.parse(&mut read, OsStr::new("x")).is_none()
+            );
         }
         assert_eq!(read, given);
         assert!(read.clone().requests(0).requests == 1 && read.requests(1 << 20).requests == 1 << 16);
