@@ -83,7 +83,7 @@ arguments! {
         shape: Option<Vec<usize>>,
         /// Values for records that lack the feature.
         default: Option<Node>,
-        /// Whether records may lack the feature, which then has no steps; only for features of `sequences`.
+        /// Whether a record may lack the feature, which then has no steps. Applies to features of `sequences` only.
         allow_missing: bool = false,
     }
 }
