@@ -131,6 +131,7 @@ mod temporary;
 pub mod text;
 pub mod tune;
 mod units;
+mod varint;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 mod wire;
 #[cfg(all(feature = "workers", target_os = "linux"))]

@@ -115,7 +115,6 @@ mod tokens;
 mod tokens_writer;
 pub(crate) mod units;
 mod utf8;
-mod varint;
 #[cfg(feature = "webdataset")]
 mod webdataset;
 

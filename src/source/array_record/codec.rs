@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
-use super::super::varint::put_varint;
+use crate::varint::put_varint;
 
 /// Codec with which [`ArrayRecordWriter`](crate::source::ArrayRecordWriter) compresses chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

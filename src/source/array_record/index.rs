@@ -2,12 +2,12 @@
 
 use super::super::content::Content;
 use super::super::firsts::Firsts;
-use super::super::varint::{Field, fields};
 use super::chunk::Chunk;
 use super::layout::BLOCK;
 use super::records::Records;
 use crate::element::Buffer;
 use crate::error::{Error, Result};
+use crate::varint::{Field, fields};
 
 /// Magic number of an ArrayRecord file, in its postscript.
 pub(super) const MAGIC: u64 = 0x7193_0e70_4fda_e05e;

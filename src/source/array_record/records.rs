@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use super::super::content::Content;
 use super::super::decompress::Codec;
-use super::super::varint::varint;
 use super::chunk::Chunk;
 use super::layout::{Span, end_of, unbroken};
 use crate::element::{Buffer, spare};
 use crate::error::Result;
 use crate::source::units::Unit;
+use crate::varint::varint;
 
 /// Decoded records of a chunk.
 pub(super) struct Records {

@@ -5,12 +5,12 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::super::varint::{put_bytes, put_number, put_varint};
 use super::blocks::Blocks;
 use super::chunk::{SIGNATURE, SIMPLE};
 use super::codec::{Compression, Compressor};
 use super::index::MAGIC;
 use crate::error::{Error, Result};
+use crate::varint::{put_bytes, put_number, put_varint};
 
 const FORMAT_VERSION: u64 = 1;
 

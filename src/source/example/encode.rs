@@ -1,9 +1,9 @@
 //! Encoding of elements as `tf.train.Example` and `tf.train.SequenceExample`.
 
-use super::super::varint::{put_bytes, put_varint};
 use super::wire::Kind;
 use crate::element::{Array, DType, Element, Value};
 use crate::error::{Error, ErrorKind, Result};
+use crate::varint::{put_bytes, put_varint};
 
 /// Encodes the fields of `element` as a `tf.train.Example`.
 ///

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::super::varint::Damaged;
 use super::feature::{FeatureSpec, FeatureType, FeatureValues};
 use super::lists;
 use super::wire::{self, Kind, Message};
 use crate::element::{Buffer, Name, Value};
 use crate::error::{Error, Result};
+use crate::varint::Damaged;
 
 /// Selection of the features to read.
 #[derive(PartialEq)]

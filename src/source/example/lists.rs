@@ -1,8 +1,8 @@
 //! The values of a list: packed, unpacked, or both.
 
-use super::super::varint::{Damaged, Field, Fields, varint};
 use super::wire::repeated;
 use crate::element::Buffer;
+use crate::varint::{Damaged, Field, Fields, varint};
 
 /// Appends whole numbers to `out`.
 pub(super) fn int64s(list: &[u8], out: &mut Vec<i64>) -> Result<(), Damaged> {

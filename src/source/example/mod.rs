@@ -21,9 +21,9 @@ use self::features::{Features, Read, feature, steps};
 pub use self::records::Examples;
 #[cfg(all(feature = "tf_record", feature = "compress"))]
 pub use self::records::ExamplesIter;
-use super::varint::Damaged;
 use crate::element::{Buffer, Element, Name};
 use crate::error::{Error, Result};
+use crate::varint::Damaged;
 
 /// Parser of records that are examples, with declared or inferred features. Clones share the declaration.
 ///

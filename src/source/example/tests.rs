@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
-use super::super::varint::{put_bytes, put_varint};
 use super::*;
 use crate::element::{Array, Value};
+use crate::varint::{put_bytes, put_varint};
 
 /// Encodes a message with fields of bytes.
 fn message(fields: &[(u64, &[u8])]) -> Vec<u8> {

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use super::super::varint::{Damaged, Field, Fields};
+use crate::varint::{Damaged, Field, Fields};
 
 /// Message, copied only if it came in several pieces, which merge by concatenation.
 pub(super) type Message<'a> = Cow<'a, [u8]>;

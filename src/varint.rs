@@ -4,7 +4,7 @@
 /// Returns the number at the start of `bytes`, and its encoded length: 7 bits per byte, the lowest first, at most 10
 /// bytes.
 #[inline]
-pub(super) fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
+pub(crate) fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut value = 0u64;
     for (i, &byte) in bytes.iter().enumerate().take(10) {
         // The tenth byte holds a single bit.
@@ -20,7 +20,7 @@ pub(super) fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
 }
 
 /// Appends `value` to `out`.
-pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -30,7 +30,7 @@ pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
 
 /// Content of a field of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Field<'a> {
+pub(crate) enum Field<'a> {
     Number(u64),
     Bytes(&'a [u8]),
     /// 4 or 8 bytes.
@@ -39,22 +39,22 @@ pub(super) enum Field<'a> {
 
 impl Field<'_> {
     /// Returns the number; 0 for other content.
-    pub(super) fn number(self) -> u64 {
+    pub(crate) fn number(self) -> u64 {
         if let Self::Number(value) = self { value } else { 0 }
     }
 }
 
 /// Iterator over the fields of a message.
-pub(super) struct Fields<'a> {
+pub(crate) struct Fields<'a> {
     rest: &'a [u8],
 }
 
 /// Error for bytes that are not a protocol buffer message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Damaged;
+pub(crate) struct Damaged;
 
 impl<'a> Fields<'a> {
-    pub(super) fn of(message: &'a [u8]) -> Self {
+    pub(crate) fn of(message: &'a [u8]) -> Self {
         Self { rest: message }
     }
 }
@@ -98,18 +98,18 @@ fn split_field(message: &[u8]) -> Option<(Numbered<'_>, &[u8])> {
 }
 
 /// Calls `f` with the number and the content of every field of `message`. Returns `None` if `message` is damaged.
-pub(super) fn fields<'a>(message: &'a [u8], mut f: impl FnMut(u64, Field<'a>)) -> Option<()> {
+pub(crate) fn fields<'a>(message: &'a [u8], mut f: impl FnMut(u64, Field<'a>)) -> Option<()> {
     Fields::of(message).try_for_each(|field| field.map(|(number, field, _)| f(number, field))).ok()
 }
 
 /// Appends a field that contains a number.
-pub(super) fn put_number(out: &mut Vec<u8>, field: u64, value: u64) {
+pub(crate) fn put_number(out: &mut Vec<u8>, field: u64, value: u64) {
     put_varint(out, field << 3);
     put_varint(out, value);
 }
 
 /// Appends a field that contains bytes.
-pub(super) fn put_bytes(out: &mut Vec<u8>, field: u64, bytes: &[u8]) {
+pub(crate) fn put_bytes(out: &mut Vec<u8>, field: u64, bytes: &[u8]) {
     put_varint(out, field << 3 | 2);
     put_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
