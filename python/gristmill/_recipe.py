@@ -10,6 +10,7 @@ import os
 
 from gristmill import _gristmill
 from gristmill._gristmill import IterDataset, MapDataset
+from gristmill._tokenizers import adapted
 
 # `typing` is not imported: a native worker starts in half the time without it.
 TYPE_CHECKING = False
@@ -40,6 +41,8 @@ def record(owner: type[Any]) -> None:
             setattr(owner, name, staticmethod(_noted(owner, name, member.__func__)))
         elif callable(member):
             setattr(owner, name, _noted(owner, name, member))
+    # Recorded inside, so that recipes have the contents in place of an object.
+    setattr(owner, "tokenise", adapted(getattr(owner, "tokenise")))
 
 
 def _noted(owner: type[Any], name: str, method: Callable[..., Any]) -> Callable[..., Any]:
@@ -153,7 +156,7 @@ class Plan:
 
     def __init__(self, dataset: Dataset) -> None:
         self.steps: list[Step] = []
-        #: Arguments that are not plain values, each with the name of its method.
+        #: Arguments that need an interpreter with its packages, each with the name of its method.
         self.foreign: list[tuple[str, Any]] = []
         self._numbers: dict[int, int] = {}
         self._add(dataset)
@@ -174,6 +177,9 @@ class Plan:
             if method == "mp_prefetch":
                 # Workers do not start workers, and the number of workers does not affect the data.
                 args, kwargs = args[:1], {}
+            if method == "source":
+                # Elements are Python objects, whose conversion needs NumPy, also if the list holds plain values alone.
+                self.foreign.append((method, (*args, *kwargs.values())))
             self._numbers[id(dataset)] = len(self.steps)
             self.steps.append((owner, method, self._encoded(method, args), self._encoded(method, kwargs)))
 

@@ -32,6 +32,14 @@ class Pair:
     values: Any
 
 
+def test_a_list_of_plain_values_is_read_in_workers() -> None:
+    # No stage is a Python function, and the elements are Python objects all the same.
+    dataset = gm.MapDataset.source([{"text": f"{i}"} for i in range(20)]).shuffle(seed=1).batch(4)
+    stream = dataset.to_iter_dataset()
+    batches = [batch["text"].tolist() for batch in stream.mp_prefetch(workers=1, **WORKERS)]
+    assert batches == [batch["text"].tolist() for batch in stream]
+
+
 def everything(x: int) -> Any:
     """Leaves of every kind, some of which only pickle knows."""
     return {
