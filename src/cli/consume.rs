@@ -53,8 +53,11 @@ pub(crate) struct Summary {
     batches: u64,
     batches_this_run: u64,
     tokens: u64,
+    /// Rates after the first batch of this run, so that they do not include the start-up.
     tokens_per_s: f64,
     batches_per_s: f64,
+    /// Seconds until the first batch of this run; `None` without a batch.
+    first_batch_s: Option<f64>,
     /// Share of real tokens in all cells; `None` if the batches contain no tokens.
     real_token_share: Option<f64>,
     pub(crate) order_hash: OrderHash,
@@ -93,7 +96,7 @@ pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, mut plan: Pl
     let (delivered, tokens) = (loader.delivered(), position.tokens.real);
     let mut progress = Progress::new(plan.steps, plan.indices, position.tokens);
     let start = Instant::now();
-    let (mut state_file, mut unsaved) = (None, None);
+    let (mut first, mut state_file, mut unsaved) = (None, None, None);
     let stopped = loop {
         let batches = loader.delivered() - delivered;
         if plan.steps == Some(batches) {
@@ -115,7 +118,9 @@ pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, mut plan: Pl
                 return Err(error);
             }
         };
+        let arrived = start.elapsed();
         position.take(&batch, &loader);
+        first.get_or_insert((arrived, position.tokens.real));
         if !plan.step_time.is_zero() {
             // The sleep of `--step-time`.
             std::thread::sleep(plan.step_time);
@@ -145,15 +150,21 @@ pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, mut plan: Pl
         interrupt::saved();
     }
     let report = loader.report().with_cells(position.cells);
-    let per_s = |n: u64| if seconds > 0.0 { n as f64 / seconds } else { 0.0 };
     let batches_this_run = loader.delivered() - delivered;
+    // The rates of a single batch include its start-up, as there is nothing else.
+    let (started, skipped, before) = match first {
+        Some((arrived, tokens)) if batches_this_run > 1 => (arrived.as_secs_f64(), 1, tokens),
+        _ => (0.0, 0, tokens),
+    };
+    let per_s = |n: u64| if seconds > started { n as f64 / (seconds - started) } else { 0.0 };
     let summary = Summary {
         stopped,
         batches: loader.delivered(),
         batches_this_run,
         tokens: position.tokens.real,
-        tokens_per_s: per_s(position.tokens.real - tokens),
-        batches_per_s: per_s(batches_this_run),
+        tokens_per_s: per_s(position.tokens.real - before),
+        batches_per_s: per_s(batches_this_run - skipped),
+        first_batch_s: first.map(|(arrived, _)| arrived.as_secs_f64()),
         real_token_share: position.tokens.share(),
         order_hash: position.hash,
         rows: position.rows,
@@ -261,7 +272,11 @@ impl Summary {
             step if step > 0.0 => format!(" · with a sleep of {} for a step after each", time(step * 1e6)),
             _ => String::new(),
         };
-        text += &format!("batches     {}{run} · {}/s{step}\n", grouped(self.batches), count(self.batches_per_s));
+        let first = match self.first_batch_s {
+            Some(first) if self.batches_this_run > 1 => format!(" after the first, which took {}", time(first * 1e6)),
+            _ => String::new(),
+        };
+        text += &format!("batches     {}{run} · {}/s{first}{step}\n", grouped(self.batches), count(self.batches_per_s));
         text += &format!("order hash  {}\n", self.order_hash);
         let of = self.part.as_ref().map_or_else(String::new, |part| format!(", part {part}"));
         text += &format!("row digest  {} · {} rows{of}\n", self.rows.digest, grouped(self.rows.count));
