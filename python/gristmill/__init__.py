@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from gristmill._options import MpOptions as MpOptions
     from gristmill._progress import progress as progress
     from gristmill._spec import ArraySpec as ArraySpec
+    from gristmill._tokenizers import tokenizer_json as tokenizer_json
 else:
     from gristmill._gristmill import sink as _sink
     from gristmill._gristmill import store_options as _store_options
@@ -70,6 +71,7 @@ else:
         "measure": "gristmill._measure",
         "metrics": "gristmill._metrics",
         "progress": "gristmill._progress",
+        "tokenizer_json": "gristmill._tokenizers",
     }
     _MODULES = ("arrow", "jax", "notebook", "orbax", "otel", "ray", "torch")
 

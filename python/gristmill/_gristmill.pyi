@@ -49,6 +49,12 @@ def index_shuffle(index: int, max_index: int, seed: int, rounds: int) -> int:
 _Path: TypeAlias = str | PathLike[str]
 _Paths: TypeAlias = _Path | Sequence[_Path]
 
+class _Encodes(Protocol):
+    def encode(self, *args: Any, **kwargs: Any) -> Any: ...
+
+# Tokenizers of other packages, and functions from text to ids.
+_Tokenizer: TypeAlias = _Encodes | Callable[[str], Iterable[int]]
+
 class _Source(Protocol[_Out_co]):
     def __len__(self) -> int: ...
     def __getitem__(self, index: int, /) -> _Out_co: ...
@@ -1307,7 +1313,7 @@ class MapDataset(Generic[_T_co]):
     def tokenise(
         self,
         *,
-        tokenizer: str | PathLike[str],
+        tokenizer: str | PathLike[str] | _Tokenizer,
         overflow: Literal["truncate", "chunk", "error"] = "truncate",
         column: str | None = None,
         columns: str | Sequence[str] | None = None,
@@ -1319,13 +1325,14 @@ class MapDataset(Generic[_T_co]):
         special_in_text: bool = False,
         engine: Literal["auto", "fast", "compat"] = "auto",
     ) -> MapDataset[dict[str, Any]]:
-        """Encodes columns of text as columns of token ids (`int32`, one-dimensional) with a `tokenizer.json`.
+        """Encodes columns of text as columns of token ids (`int32`, one-dimensional) with a tokenizer.
 
         A single `column` becomes `tokens`; each of several `columns` becomes `<column>_tokens`. The ids
         replace their text, unless `keep_text` is true. `overflow="chunk"` needs a stream.
 
         Args:
-            tokenizer: Path of the `tokenizer.json`.
+            tokenizer: Path of the tokenizer: a `tokenizer.json`, a `.tiktoken` file of a known encoding, or a
+                SentencePiece model. Also the contents of a `tokenizer.json`, or a `data:;base64,` URL.
             overflow: Policy for texts longer than `max_len`: `"truncate"` keeps the beginning, `"chunk"` splits the
                 text into several elements, `"error"` rejects the text.
             column: Text column, which becomes `tokens`. Either `column` or `columns` is required.
@@ -2171,7 +2178,7 @@ class IterDataset(Generic[_T_co]):
     def tokenise(
         self,
         *,
-        tokenizer: str | PathLike[str],
+        tokenizer: str | PathLike[str] | _Tokenizer,
         overflow: Literal["truncate", "chunk", "error"] = "truncate",
         column: str | None = None,
         columns: str | Sequence[str] | None = None,
@@ -2183,13 +2190,14 @@ class IterDataset(Generic[_T_co]):
         special_in_text: bool = False,
         engine: Literal["auto", "fast", "compat"] = "auto",
     ) -> IterDataset[dict[str, Any]]:
-        """Encodes columns of text as columns of token ids (`int32`, one-dimensional) with a `tokenizer.json`.
+        """Encodes columns of text as columns of token ids (`int32`, one-dimensional) with a tokenizer.
 
         A single `column` becomes `tokens`; each of several `columns` becomes `<column>_tokens`. The ids
         replace their text, unless `keep_text` is true. `overflow="chunk"` needs a stream.
 
         Args:
-            tokenizer: Path of the `tokenizer.json`.
+            tokenizer: Path of the tokenizer: a `tokenizer.json`, a `.tiktoken` file of a known encoding, or a
+                SentencePiece model. Also the contents of a `tokenizer.json`, or a `data:;base64,` URL.
             overflow: Policy for texts longer than `max_len`: `"truncate"` keeps the beginning, `"chunk"` splits the
                 text into several elements, `"error"` rejects the text.
             column: Text column, which becomes `tokens`. Either `column` or `columns` is required.

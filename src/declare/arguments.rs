@@ -64,6 +64,8 @@ pub(crate) enum Kind {
     Share,
     /// A file, folder, glob or URL.
     Path,
+    /// Path of a tokenizer's file, or its contents.
+    Tokenizer,
     /// A list, or one item that is no mapping.
     List(&'static Self),
     /// A mapping whose keys are names that the user chooses.

@@ -73,6 +73,19 @@ impl Decode for PathBuf {
     }
 }
 
+/// A tokenizer: the path of its file, or its contents. Text that begins with `{` is a `tokenizer.json`, and text that begins
+/// with `data:;base64,` is any file of a tokenizer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TokenizerFile(pub(crate) String);
+
+impl Decode for TokenizerFile {
+    const KIND: Kind = Kind::Tokenizer;
+
+    fn decode(node: &Node) -> Result<Self> {
+        String::decode(node).map(Self)
+    }
+}
+
 impl Decode for f64 {
     const KIND: Kind = Kind::Number;
 

@@ -220,6 +220,7 @@ fn add_types(kind: &Kind, to: &mut Vec<String>) {
         Kind::Text | Kind::Byte | Kind::Share => &["str"],
         Kind::Memory => &["int", "str"],
         Kind::Path => &["str", "PathLike[str]"],
+        Kind::Tokenizer => &["str", "PathLike[str]", "_Tokenizer"],
         Kind::Words(words) => return to.push(format!("Literal[\"{}\"]", words.join("\", \""))),
         Kind::Map(item) => return to.push(format!("Mapping[str, {}]", annotation(item))),
         Kind::Either(kinds) => return kinds.iter().for_each(|kind| add_types(kind, to)),

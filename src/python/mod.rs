@@ -59,6 +59,7 @@ mod stream_source;
 mod streams;
 #[cfg(all(feature = "tf_record", feature = "compress"))]
 mod tf_record;
+mod tokenizers;
 mod tree;
 mod warnings;
 mod with_options;
@@ -151,6 +152,9 @@ fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sink::PySink>()?;
     module.add_class::<sink::PySinkReport>()?;
     module.add_function(wrap_pyfunction!(sink::sink, module)?)?;
+    module.add_function(wrap_pyfunction!(tokenizers::_tokenizer_json, module)?)?;
+    module.add_function(wrap_pyfunction!(tokenizers::_ranks_json, module)?)?;
+    module.add_function(wrap_pyfunction!(tokenizers::_hard_texts, module)?)?;
     module.add_function(wrap_pyfunction!(report::_metric_families, module)?)?;
     module.add_function(wrap_pyfunction!(report::_metric_values, module)?)?;
     module.add_function(wrap_pyfunction!(iterator::_waited_for_device, module)?)?;

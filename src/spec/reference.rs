@@ -51,6 +51,7 @@ impl fmt::Display for Kind {
             Self::Share => f.write_str("INDEX/COUNT"),
             Self::Memory => f.write_str("bytes, or text such as 512MiB"),
             Self::Path => f.write_str("path"),
+            Self::Tokenizer => f.write_str("path, or contents"),
             Self::List(item) if matches!(item, Self::Map(_) | Self::Part) => write!(f, "list; each item a {item}"),
             Self::List(item) => write!(f, "{item}, or a list of these"),
             Self::Map(Self::Any) => f.write_str("mapping"),

@@ -107,7 +107,7 @@ fn value(kind: &Kind) -> Value {
         Kind::Integer { min, max } => integer(*min, *max),
         Kind::Number => json!({"type": "number"}),
         Kind::Seconds => json!({"type": "number", "minimum": 0}),
-        Kind::Text | Kind::Path => json!({"type": "string"}),
+        Kind::Text | Kind::Path | Kind::Tokenizer => json!({"type": "string"}),
         Kind::Byte => json!({"type": "string", "maxLength": 1}),
         Kind::Words(words) => json!({"enum": words}),
         Kind::Share => json!({"type": "string", "pattern": SHARE}),

@@ -1,13 +1,17 @@
 //! `tokenise` in a pipeline file.
 
-use std::path::PathBuf;
+use std::borrow::Cow;
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 
 use super::arguments::{Kind, arguments, words};
 use super::build::{Behind, Site};
 use super::chain::Chain;
 use super::entry::StageEntry;
 use super::node::{Node, Tree};
-use super::values::{Decode, Given};
+use super::values::{Decode, Given, TokenizerFile};
 use crate::dataset::{BoxIter, IterDataset, MapDataset};
 use crate::element::Element;
 use crate::error::Result;
@@ -18,7 +22,7 @@ use crate::text::{
 
 pub(super) const STAGES: &[StageEntry] = &[StageEntry::chain(
     "tokenise",
-    "Encodes columns of text as columns of token ids (`int32`, one-dimensional) with a `tokenizer.json`.\n\n\
+    "Encodes columns of text as columns of token ids (`int32`, one-dimensional) with a tokenizer.\n\n\
      A single `column` becomes `tokens`; each of several `columns` becomes `<column>_tokens`. The ids replace their \
      text, unless `keep_text` is true. `overflow: chunk` needs a stream.\n\n\
      ConfigError: A column or a token does not exist, or the file is not a tokenizer.\n\n\
@@ -49,8 +53,9 @@ arguments! {
         max_len: Option<usize>,
         /// Whether to keep the text columns. If false, the ids replace the text.
         keep_text: bool = false,
-        /// Path of the `tokenizer.json`.
-        tokenizer: Given<PathBuf>,
+        /// Path of the tokenizer: a `tokenizer.json`, a `.tiktoken` file of a known encoding, or a SentencePiece model. Also the contents of
+        /// a `tokenizer.json`, or a `data:;base64,` URL.
+        tokenizer: Given<TokenizerFile>,
         /// Whether a special token that is written out in a text becomes that token. If false, it is encoded as plain text.
         special_in_text: bool = false,
         /// Tokenizer engine: `fast`, `compat`, or `auto`, which uses the fast engine if both engines agree.
@@ -108,23 +113,42 @@ fn operation(args: TokeniseArgs, at: &Site<'_>) -> Result<Option<Tokenise>> {
     if into.len() > columns.len() {
         return Err(at.error(format!("`into` names {} columns of ids for {} of text", into.len(), columns.len())));
     }
-    let name = args.tokenizer.get()?;
-    let path = at.existing(&args.tokenizer).map_err(|error| match where_to_get(&name) {
-        Some(help) => args.tokenizer.error(format!("no file {}", name.display())).help(help),
-        None => error,
-    })?;
-    if at.is_draft {
-        return Ok(None);
-    }
+    let TokenizerFile(name) = args.tokenizer.get()?;
+    let contents = contents(&name).map_err(|message| args.tokenizer.error(message))?;
     let how = TokenizerOptions::default().special_in_text(args.special_in_text).engine(args.engine);
+    let tokenizer = match contents {
+        Some(_) if at.is_draft => return Ok(None),
+        Some(bytes) => Tokenizer::from_bytes_with("tokenizer", &bytes, how)?,
+        None => {
+            let path = at.existing(&args.tokenizer).map_err(|error| match where_to_get(Path::new(&name)) {
+                Some(help) => args.tokenizer.error(format!("no file {name}")).help(help),
+                None => error,
+            })?;
+            if at.is_draft {
+                return Ok(None);
+            }
+            Tokenizer::from_file_with(path, how)?
+        }
+    };
     let mut options = TokeniseOptions::default().overflow(args.overflow);
     (options.bos, options.eos, options.max_len) = (args.prepend_bos, args.append_eos, args.max_len);
-    let encoder = TextEncoder::new(Tokenizer::from_file_with(path, how)?, &options)?;
+    let encoder = TextEncoder::new(tokenizer, &options)?;
     let op = match columns.as_slice() {
         [one] => Tokenise::column(encoder, one),
         many => Tokenise::columns(encoder, many),
     };
     Ok(Some(op.named(into).keep_text(args.keep_text)))
+}
+
+/// Returns the contents that stand in place of a path.
+fn contents(text: &str) -> Result<Option<Cow<'_, [u8]>>, String> {
+    match text.strip_prefix("data:;base64,") {
+        Some(encoded) => match STANDARD.decode(encoded) {
+            Ok(bytes) => Ok(Some(Cow::Owned(bytes))),
+            Err(error) => Err(format!("the data: URL is not Base64: {error}")),
+        },
+        None => Ok(text.starts_with('{').then_some(Cow::Borrowed(text.as_bytes()))),
+    }
 }
 
 /// A name of the vocabulary, or an id.

@@ -186,7 +186,7 @@ fn is_word(text: &str) -> bool {
 
 /// Returns the letter for a byte in a byte-level vocabulary, as in GPT-2's `encoder.py`. Printable bytes map to
 /// themselves, all others to letters from U+0100 on.
-fn letter(byte: u8) -> char {
+pub(super) fn letter(byte: u8) -> char {
     let is_itself = |byte: u8| matches!(byte, b'!'..=b'~' | 0xa1..=0xac | 0xae..);
     if is_itself(byte) {
         return char::from(byte);

@@ -6,9 +6,11 @@ use std::thread;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use xxhash_rust::xxh3::xxh3_128;
 
 use super::checked::Check;
 use super::compat::{self, CompatEngine};
+use super::convert::{self, Converted, Normalised, Normaliser, UnigramEngine};
 use super::engine::{BuiltIn, Engine, SECOND};
 use super::fast::{self, FastEngine};
 use super::options::{EngineChoice, TokenizerOptions};
@@ -106,14 +108,22 @@ pub(super) struct Loaded {
     /// The vocabulary; `None` for a custom engine.
     pub(super) vocabulary: Option<Arc<Vocabulary>>,
     pub(super) report: EngineReport,
-    /// The fingerprint, set by the caller from name and hash.
+    /// The fingerprint: a hash of the file, or of the file that it was converted to, and marks for the options.
     pub(super) fingerprint: String,
 }
 
-/// Loads the bytes of a `tokenizer.json`. Skips the comparison if `known` contains an earlier report. Errors have no path
-/// yet.
+/// Loads the bytes of a `tokenizer.json`, or of a tokenizer [converted](convert) to one. Skips the comparison if `known`
+/// contains an earlier report. Errors have no path yet.
 pub(super) fn load(bytes: &[u8], options: &TokenizerOptions, known: Option<EngineReport>) -> Result<Loaded> {
-    let file: Value = serde_json::from_slice(bytes).map_err(not_json)?;
+    let (bytes, normaliser) = match convert::read(bytes)? {
+        Converted::Json { bytes, normaliser } => (bytes, normaliser),
+        Converted::Unigram { engine, normaliser, hash } => return unigram(engine, normaliser, hash, options),
+    };
+    let hash = match &normaliser {
+        None => xxh3_128(&bytes),
+        Some(normaliser) => xxh3_128(&[&*bytes, &normaliser.bytes()].concat()),
+    };
+    let file: Value = serde_json::from_slice(&bytes).map_err(not_json)?;
     let vocabulary = Arc::new(Vocabulary::read(&file)?);
     refuse_dropout(&file)?;
     let choice = match (options.engine, &known) {
@@ -143,7 +153,7 @@ pub(super) fn load(bytes: &[u8], options: &TokenizerOptions, known: Option<Engin
         });
         let compat = (choice != EngineChoice::Fast).then(|| {
             let vocabulary = Arc::clone(&vocabulary);
-            scope.spawn(|| CompatEngine::load(bytes, vocabulary, special).map(|e| Probed::new(e, &texts)))
+            scope.spawn(|| CompatEngine::load(&bytes, vocabulary, special).map(|e| Probed::new(e, &texts)))
         });
         (fast.map(join), compat.map(join))
     });
@@ -168,7 +178,14 @@ pub(super) fn load(bytes: &[u8], options: &TokenizerOptions, known: Option<Engin
     check_added(&vocabulary.added, &*engine)?;
     let found = || EngineReport { engine: engine.name().to_owned(), reason, slowdown: engine.slowdown() };
     let report = known.unwrap_or_else(found);
-    Ok(Loaded { engine, vocabulary: Some(vocabulary), report, fingerprint: String::new() })
+    let special = if options.special_in_text { "+special" } else { "" };
+    let alone = if report.reason == EngineReason::Alone { "+unchecked" } else { "" };
+    let fingerprint = format!("{hash:032x}{special}{alone}");
+    let engine: Arc<dyn Engine> = match normaliser {
+        None => engine,
+        Some(normaliser) => Arc::new(Normalised { inner: engine, normaliser }),
+    };
+    Ok(Loaded { engine, vocabulary: Some(vocabulary), report, fingerprint })
 }
 
 fn join<T>(thread: thread::ScopedJoinHandle<'_, Result<T, String>>) -> Result<T, String> {
@@ -190,6 +207,19 @@ impl<E: Engine> Probed<E> {
         let ids = texts.iter().map(encode).collect();
         Self { engine, ids }
     }
+}
+
+/// Makes the tokenizer of a Unigram model, which has an engine of its own.
+fn unigram(engine: UnigramEngine, normaliser: Normaliser, hash: u128, options: &TokenizerOptions) -> Result<Loaded> {
+    if options.special_in_text || options.engine != EngineChoice::Auto {
+        let name = if options.special_in_text { "special_in_text" } else { "engine" };
+        return Err(Error::config(format!("{name} has no effect on a Unigram model of SentencePiece"))
+            .help(format!("leave {name} out: control pieces never come from text, and one engine reads the model")));
+    }
+    let vocabulary = Some(Arc::new(engine.vocabulary()?));
+    let report = EngineReport { engine: engine.name().to_owned(), reason: EngineReason::Asked, slowdown: 1.0 };
+    let engine = Arc::new(Normalised { inner: Arc::new(engine), normaliser });
+    Ok(Loaded { engine, vocabulary, report, fingerprint: format!("{hash:032x}") })
 }
 
 /// Checks that the engine uses the ids of the file for added tokens. Engines ignore the `id` in the file unless the

@@ -31,6 +31,7 @@ mod compat;
 #[cfg(not(feature = "text-compat"))]
 #[path = "no_compat.rs"]
 mod compat;
+mod convert;
 mod encoder;
 mod engine;
 mod fast;
@@ -43,6 +44,7 @@ mod tokenise;
 mod tokenizer;
 mod vocab;
 
+pub use convert::Ranks;
 pub use encoder::{LengthCounts, Overflow, TextEncoder, TokenName, TokeniseOptions};
 pub use engine::Engine;
 #[cfg(all(test, feature = "workers", target_os = "linux"))]

@@ -5,11 +5,13 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
 
+use super::convert::{self, Converted};
 use super::engine::Engine;
 use super::known::{self, Key};
 use super::load::{EngineReason, EngineReport, Loaded, load};
 use super::options::TokenizerOptions;
-use crate::error::{Error, Result};
+use super::probe;
+use crate::error::{Error, ErrorKind, Result};
 use crate::fork::PerProcess;
 use crate::startup::making;
 
@@ -36,7 +38,7 @@ type Cache = HashMap<Key, Weak<Loaded>>;
 static CACHE: PerProcess<Mutex<Cache>> = PerProcess::new(Mutex::default);
 
 impl Tokenizer {
-    /// Loads a `tokenizer.json` of any version with default options.
+    /// Loads the file of a tokenizer with default options.
     ///
     /// # Errors
     /// Fails like [`from_file_with`](Self::from_file_with).
@@ -44,12 +46,17 @@ impl Tokenizer {
         Self::from_file_with(path, TokenizerOptions::default())
     }
 
-    /// Loads a `tokenizer.json` of any version with options.
+    /// Loads a `tokenizer.json` of any version, a `.tiktoken` file of a known encoding, or a SentencePiece model of BPE or
+    /// Unigram, with options. The contents of the file decide on its format.
+    ///
+    /// The known encodings are r50k_base (GPT-2), p50k_base, cl100k_base, o200k_base, and those of Llama 3 and Qwen. A file of
+    /// ranks lacks the split expression and the special tokens; for other encodings, see [`Ranks::tokenizer_json`].
     ///
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be read; [`ErrorKind::Data`](crate::ErrorKind::Data) if the
-    /// file is not JSON, if no engine accepts it, or if the id of an added token differs between engine and file;
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for BPE dropout, which is random. All errors name the file.
+    /// file has none of these formats, if no engine accepts it, or if the id of an added token differs between engine and
+    /// file; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for BPE dropout, which is random, for ranks of an unknown
+    /// encoding, and for rules of SentencePiece that the engines lack. All errors name the file.
     pub fn from_file_with(path: impl AsRef<Path>, options: TokenizerOptions) -> Result<Self> {
         let path = path.as_ref();
         let bytes = std::fs::read(path).map_err(|e| match where_to_get(path) {
@@ -59,7 +66,7 @@ impl Tokenizer {
         Self::from_bytes_with(&path.to_string_lossy(), &bytes, options)
     }
 
-    /// Loads the contents of a `tokenizer.json`. Reports and errors use `name` in place of a path.
+    /// Loads the contents of a tokenizer's file. Reports and errors use `name` in place of a path.
     ///
     /// # Errors
     /// Fails like [`from_file_with`](Self::from_file_with).
@@ -80,14 +87,31 @@ impl Tokenizer {
             return Ok(Self { name: name.into(), loaded });
         }
         let load = || load(bytes, &options, known::recall(&key));
-        let mut loaded = making("a tokenizer loaded", load).map_err(|e| e.path(name))?;
+        let loaded = Arc::new(making("a tokenizer loaded", load).map_err(|e| e.path(name))?);
         known::keep(key, &loaded.report);
-        let special = if options.special_in_text { "+special" } else { "" };
-        let alone = if loaded.report.reason == EngineReason::Alone { "+unchecked" } else { "" };
-        loaded.fingerprint = format!("{:032x}{special}{alone}", key.0);
-        let loaded = Arc::new(loaded);
         cache.insert(key, Arc::downgrade(&loaded));
         Ok(Self { name: name.into(), loaded })
+    }
+
+    /// Returns the `tokenizer.json` that the contents of a tokenizer's file are converted to.
+    ///
+    /// # Errors
+    /// Fails like [`from_file_with`](Self::from_file_with), except that no engine reads the result.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for a SentencePiece model, whose rules no `tokenizer.json` has.
+    pub fn to_json(contents: &[u8]) -> Result<Vec<u8>> {
+        match convert::read(contents)? {
+            Converted::Json { bytes, normaliser: None } => Ok(bytes.into_owned()),
+            _ => {
+                let message = "no tokenizer.json has the rules of a SentencePiece model";
+                Err(Error::new(ErrorKind::Unsupported, message).help("use the file of the model in its place"))
+            }
+        }
+    }
+
+    /// Returns hard texts on which implementations of a tokenizer are known to differ, for comparisons with another one. They
+    /// include added tokens of this tokenizer.
+    pub fn hard_texts(&self) -> Vec<String> {
+        probe::texts(self.loaded.vocabulary.as_ref().map_or(&[], |vocabulary| &vocabulary.added))
     }
 
     /// Makes a tokenizer from a custom engine. Tokens are looked up with [`token_to_id`](Engine::token_to_id).
@@ -175,11 +199,12 @@ impl Tokenizer {
     }
 }
 
-/// Returns help for a path that cannot be read and does not end with `.json`, such as the name of a model.
+/// Returns help for a path that cannot be read and has no ending of a tokenizer's file, such as the name of a model.
 pub(crate) fn where_to_get(path: &Path) -> Option<&'static str> {
-    let is_json = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
-    (!is_json).then_some(
-        "the path of a tokenizer.json is needed: models on Hugging Face have one, such as https://huggingface.co/openai-community/gpt2/resolve/main/tokenizer.json",
+    let is_file = ["json", "model", "tiktoken"]
+        .map(|known| path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case(known)));
+    (!is_file.contains(&true)).then_some(
+        "the path of a tokenizer.json, a .tiktoken file or a SentencePiece model is needed: models on Hugging Face have one, such as https://huggingface.co/openai-community/gpt2/resolve/main/tokenizer.json",
     )
 }
 

@@ -39,7 +39,7 @@ fn sample(kind: &Kind) -> &'static str {
     match kind {
         Kind::Integer { .. } | Kind::Section(_) => "1",
         Kind::Text => "index",
-        Kind::Path => "a",
+        Kind::Path | Kind::Tokenizer => "a",
         Kind::Map(_) => "{index: 4}",
         Kind::List(Kind::Part) => "[range: 2]",
         Kind::List(item) => sample(item),
