@@ -829,8 +829,8 @@ class MapDataset(Generic[_T_co]):
         Args:
             sizes: The sizes of all parts: fractions, which are below 1, or numbers of elements.
             take: The index of the part to return; by default, a list of all parts is returned.
-            seed: The seed by which elements are drawn for parts, from 0 to 2^32 - 1. The `seed` of the pipeline does
-                not change it.
+            seed: The seed that assigns elements to parts, from 0 to 2^32 - 1. The `seed` of the pipeline does not
+                change it.
             shuffle: Whether elements are drawn at random. If false, the first part has the first elements, and so on.
 
         Raises:
@@ -984,7 +984,7 @@ class MapDataset(Generic[_T_co]):
         Args:
             transform: A function of the element and a `numpy.random.Generator`, or an object with a method
                 `random_map`.
-            seed: The seed, from 0 to 2^32 - 1; by default, it is derived from the `seed` before it.
+            seed: The seed, from 0 to 2^32 - 1; by default, it is derived from the last `seed` stage before it.
 
         Raises:
             ConfigError: There is no seed, neither here nor in a `seed` before the stage.
@@ -1089,8 +1089,8 @@ class MapDataset(Generic[_T_co]):
 
         A native pipeline takes one process with threads. Python functions run in several processes;
         functions of a script or a notebook are sent by value. Stages after `mp_prefetch` run in this
-        process. Functions and filters directly after compressed files that are read as `lanes` belong to
-        the lanes and run in the workers.
+        process. Functions and filters that directly follow a compressed source with `lanes` run in the
+        workers, too.
 
         This process reads a stream without random access, in order. Workers apply the functions of its
         `map`, `map_with_index`, `random_map`, `filter` and `flat_map` to chunks of elements, unless a call
@@ -1800,7 +1800,7 @@ class IterDataset(Generic[_T_co]):
         """Repeats the whole stream. Every epoch has equal elements.
 
         Args:
-            num_epochs: Number of epochs; without end by default.
+            num_epochs: Number of epochs; endless by default.
 
         Raises:
             ConfigError: `num_epochs` is 0.
@@ -1846,7 +1846,7 @@ class IterDataset(Generic[_T_co]):
         Args:
             transform: A function of the element and a `numpy.random.Generator`, or an object with a method
                 `random_map`.
-            seed: The seed, from 0 to 2^32 - 1; by default, it is derived from the `seed` before it.
+            seed: The seed, from 0 to 2^32 - 1; by default, it is derived from the last `seed` stage before it.
 
         Raises:
             ConfigError: There is no seed, neither here nor in a `seed` before the stage.
@@ -1954,8 +1954,8 @@ class IterDataset(Generic[_T_co]):
 
         A native pipeline takes one process with threads. Python functions run in several processes;
         functions of a script or a notebook are sent by value. Stages after `mp_prefetch` run in this
-        process. Functions and filters directly after compressed files that are read as `lanes` belong to
-        the lanes and run in the workers.
+        process. Functions and filters that directly follow a compressed source with `lanes` run in the
+        workers, too.
 
         This process reads a stream without random access, in order. Workers apply the functions of its
         `map`, `map_with_index`, `random_map`, `filter` and `flat_map` to chunks of elements, unless a call
@@ -2945,7 +2945,7 @@ class Metrics:
         """The meaning of the metrics, in a sentence."""
 
     def beside(self, resident: Metrics) -> Metrics:
-        """Adds `au_synth`: the speed as a share of the speed of another loop.
+        """Adds `relative_speed`: the speed as a share of the speed of another loop.
 
         Args:
             resident: The metrics of an equal loop over a batch that stays in memory.

@@ -26,12 +26,12 @@ def test_metrics_are_those_of_the_times() -> None:
     assert "font-family: monospace" in shown and f"<b>VERDICT  {metrics.verdict}</b>" in shown
     assert gm.Metrics.of(steps, 0.1, 3) is None
     beside = metrics.beside(metrics).as_dict()
-    assert figures["au_synth"] is None and beside["au_synth"] == pytest.approx(1)
+    assert figures["relative_speed"] is None and beside["relative_speed"] == pytest.approx(1)
 
 
 @pytest.mark.parametrize("bad", [float("nan"), -1.0, float("inf"), 1e300])
 def test_times_that_are_none_are_refused(bad: float) -> None:
-    with pytest.raises(ValueError, match="no time since the start"):
+    with pytest.raises(ValueError, match="not a number of seconds since the start"):
         gm.Metrics.of([(0.0, 0.0, 0.0, bad, 1)], 1.0)
 
 

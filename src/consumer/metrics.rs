@@ -51,7 +51,7 @@ pub struct Metrics {
     /// Speed relative to the same loop over a single batch that stays in memory; `None` if that loop was not run.
     ///
     /// The fraction is 1 at equal speed. It requires no clock on the device, so quote this figure for a real device.
-    pub au_synth: Option<f64>,
+    pub relative_speed: Option<f64>,
 }
 
 /// Degree to which a loop depends on its input.
@@ -119,14 +119,14 @@ impl Metrics {
             step_ms: compute * 1e3 / n,
             steps_per_s: n / wall,
             samples_per_s: (samples > 0).then(|| samples as f64 / wall),
-            au_synth: None,
+            relative_speed: None,
         })
     }
 
-    /// Sets `au_synth` by comparison with `resident`, the same loop over a single batch that stays in memory.
+    /// Sets `relative_speed` by comparison with `resident`, the same loop over a single batch that stays in memory.
     #[must_use]
     pub fn beside(mut self, resident: &Self) -> Self {
-        self.au_synth = (resident.steps_per_s > 0.0).then(|| self.steps_per_s / resident.steps_per_s);
+        self.relative_speed = (resident.steps_per_s > 0.0).then(|| self.steps_per_s / resident.steps_per_s);
         self
     }
 
@@ -152,7 +152,7 @@ impl Metrics {
             step_ms: mean(|run| run.step_ms),
             steps_per_s: mean(|run| run.steps_per_s),
             samples_per_s: known(|run| run.samples_per_s),
-            au_synth: known(|run| run.au_synth),
+            relative_speed: known(|run| run.relative_speed),
         })
     }
 }
@@ -262,13 +262,13 @@ mod tests {
         let resident = Metrics::of(&timeline(&resident, 40.0), 1).unwrap();
         near(resident.utilisation, 1.0);
         let slow = slow.beside(&resident);
-        near(slow.au_synth.unwrap(), 0.5);
+        near(slow.relative_speed.unwrap(), 0.5);
         let mean = Metrics::mean(&[slow.clone(), resident.clone().beside(&resident)]).unwrap();
         near(mean.utilisation, 0.75);
         near(mean.input_bound_share, 20.04 / 120.0);
         assert_eq!(mean.input_bound, InputBound::Moderately);
-        near(mean.au_synth.unwrap(), 0.75);
-        assert_eq!(Metrics::mean(&[slow, resident]).unwrap().au_synth, None, "not known of all");
+        near(mean.relative_speed.unwrap(), 0.75);
+        assert_eq!(Metrics::mean(&[slow, resident]).unwrap().relative_speed, None, "not known of all");
         assert_eq!(Metrics::mean(&[]), None);
     }
 

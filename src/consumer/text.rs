@@ -38,8 +38,8 @@ impl fmt::Display for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut row = |name: &str, value: String, means: String| writeln!(f, "{name:<28}{value:>9}  {means}");
         row("accelerator utilisation, AU", percent(self.utilisation), "of the time the device computed".into())?;
-        if let Some(share) = self.au_synth {
-            row("AU_synth", percent(share), "of the speed with one batch that stays in memory".into())?;
+        if let Some(share) = self.relative_speed {
+            row("relative speed", percent(share), "of the speed with one batch that stays in memory".into())?;
         }
         row("device stall", percent(self.stall), "of the time it stood still before a step".into())?;
         row(
@@ -86,18 +86,18 @@ mod tests {
             step_ms: 5.043,
             steps_per_s: 197.2,
             samples_per_s: Some(6310.0),
-            au_synth: None,
+            relative_speed: None,
         }
     }
 
     #[test]
     fn a_table_and_a_verdict() {
         let mut all = metrics(0.994, 0.006, 0.004);
-        all.au_synth = Some(0.998);
+        all.relative_speed = Some(0.998);
         let text = all.to_string();
         insta::assert_snapshot!(text, @r"
         accelerator utilisation, AU    99.4 %  of the time the device computed
-        AU_synth                       99.8 %  of the speed with one batch that stays in memory
+        relative speed                 99.8 %  of the speed with one batch that stays in memory
         device stall                    0.6 %  of the time it stood still before a step
         input-bound                     0.4 %  of the time the loop was in next(): not input-bound
         next(), median                 3.1 µs  p99 812.0 µs · 1.2 % over 50 µs · 0.0 % over 1 ms

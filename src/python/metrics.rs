@@ -44,7 +44,7 @@ impl PyMetrics {
         Ok(Metrics::of(&Timeline::new(steps, time(wall)?), exclude_first).map(Self))
     }
 
-    /// Adds `au_synth`: the speed as a share of the speed of another loop.
+    /// Adds `relative_speed`: the speed as a share of the speed of another loop.
     ///
     /// Args:
     ///     resident (Metrics): The metrics of an equal loop over a batch that stays in memory.
@@ -78,6 +78,6 @@ impl PyMetrics {
 }
 
 fn time(seconds: f64) -> PyResult<Duration> {
-    let wrong = |_| PyValueError::new_err(format!("{seconds} is no time since the start in seconds"));
+    let wrong = |_| PyValueError::new_err(format!("{seconds} is not a number of seconds since the start"));
     Duration::try_from_secs_f64(seconds).map_err(wrong)
 }

@@ -10,6 +10,8 @@ use crate::units::grouped;
 
 /// Number of classes of sequence lengths; the longest length doubles from class to class.
 const DOUBLINGS: usize = 33;
+/// Scale of shares.
+const SHARES: [(f64, &str); 3] = [(0.0, "0"), (0.5, "50 %"), (1.0, "100 %")];
 /// Minimum number of stretches kept of a long run. At twice this number, neighbours are merged in pairs.
 const STRETCHES: usize = 240;
 
@@ -112,10 +114,10 @@ impl Cells {
     pub(super) fn charts(&self) -> Vec<(&'static str, Chart)> {
         let mut charts = Vec::new();
         if self.sequences.iter().any(|count| *count > 0) {
-            charts.push(("How long the sequences are", self.lengths()));
+            charts.push(("Sequences by length", self.lengths()));
         }
         if self.stretches.iter().any(|stretch| stretch.cells > stretch.real) {
-            charts.push(("Padding from batch to batch", self.padding()));
+            charts.push(("Padding of the batches", self.padding()));
         }
         charts
     }
@@ -126,12 +128,13 @@ impl Cells {
         let last = self.sequences.iter().rposition(is_there).unwrap_or(0);
         let shown = &self.sequences[first..=last];
         let most = shown.iter().copied().max().unwrap_or(1).max(1) as f64;
-        let heights: Vec<f64> = shown.iter().map(|count| 0.95 * *count as f64 / most).collect();
+        let scale = Scale::to(most);
+        let heights: Vec<f64> = shown.iter().map(|count| scale.at(*count as f64)).collect();
         let all: u64 = shown.iter().sum();
         let sequences = if all == 1 { "sequence" } else { "sequences" };
         let detail = format!("{} {sequences} · mean {}", grouped(all), count(self.tokens as f64 / all.max(1) as f64));
         let mut chart = Chart::default();
-        chart.line(Line::new("sequences", detail).high(110).columns("ready", &heights));
+        chart.line(Line::new("sequences", detail).high(110).scale(scale.ticks(count)).columns("ready", &heights));
         let name = |doubling: usize| match doubling {
             0 => "1".to_owned(),
             1 => "2".to_owned(),
@@ -141,7 +144,7 @@ impl Cells {
         let step = if shown.len() > 9 { 2 } else { 1 };
         let middle = |at: usize| (at as f64 + 0.5) / shown.len() as f64;
         let ticks = (0..shown.len()).step_by(step).map(|at| (middle(at), name(first + at)));
-        chart.axis(&ticks.collect::<Vec<_>>());
+        chart.axis(&ticks.collect::<Vec<_>>(), "tokens of a sequence");
         chart
     }
 
@@ -160,9 +163,15 @@ impl Cells {
         let detail = format!("{} of all cells · {} in the worst {what}", percent(padding), percent(1.0 - worst));
         let mut chart = Chart::default();
         let all = vec![1.0; shares.len()];
-        chart.line(Line::new("cells", detail).high(60).bars("queue", &all).bars("ready", &shares));
+        chart.line(
+            Line::new("cells", detail)
+                .high(60)
+                .scale(SHARES.map(|(place, text)| (place, text.to_owned())).to_vec())
+                .bars("queue", &all)
+                .bars("ready", &shares),
+        );
         let scale = Scale::exactly(shares.len() as f64 * self.each as f64);
-        chart.axis(&scale.ticks(count));
+        chart.axis(&scale.ticks(count), "batch");
         chart.legend(&[("ready", "tokens"), ("queue", "padding")]);
         chart
     }
@@ -194,7 +203,7 @@ mod tests {
         );
         assert_eq!((cells.sequences[3], cells.tokens), (2, 23));
         let names: Vec<&str> = cells.charts().iter().map(|(name, _)| *name).collect();
-        assert_eq!(names, ["How long the sequences are", "Padding from batch to batch"]);
+        assert_eq!(names, ["Sequences by length", "Padding of the batches"]);
         assert!(Cells::default().charts().is_empty());
     }
 
@@ -240,6 +249,6 @@ mod tests {
         // Counts that are already known are added at no cost.
         cells.look_by(|| start, 1, &segments, Some(TokenCount { real: 2, cells: 4 }));
         let names: Vec<&str> = cells.charts().iter().map(|(name, _)| *name).collect();
-        assert_eq!(names, ["Padding from batch to batch"]);
+        assert_eq!(names, ["Padding of the batches"]);
     }
 }

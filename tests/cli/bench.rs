@@ -151,15 +151,15 @@ fn a_budget_that_is_too_small_is_a_row_with_the_arithmetic() {
 }
 
 #[test]
-fn a_step_gives_utilisation_and_the_headspace() {
+fn a_step_gives_utilisation_and_the_headroom() {
     let folder = folder();
-    let args = ["--warmup", "0", "--steps", "5", "--runs", "2", "--inline", "--step-ms", "1", "--headspace"];
+    let args = ["--warmup", "0", "--steps", "5", "--runs", "2", "--inline", "--step-ms", "1", "--headroom"];
     let result = bench(folder.path(), &args);
     let figures = &result["rows"][0]["figures"];
     let share = |key: &str| figures["accelerator"][key].as_f64().unwrap();
     assert!(share("utilisation") > 0.0 && share("utilisation") <= 1.0, "{figures}");
     assert!(share("stall") >= 0.0 && share("utilisation") + share("stall") <= 1.0 + 1e-9, "{figures}");
-    assert!(figures["headspace_batches_per_s"].as_f64().unwrap() > 0.0, "{figures}");
+    assert!(figures["headroom_batches_per_s"].as_f64().unwrap() > 0.0, "{figures}");
     #[cfg(target_os = "linux")]
     assert!(figures["others_cpu_share"].as_f64().is_some_and(|share| (0.0..=1.0).contains(&share)), "{figures}");
 }
@@ -179,9 +179,9 @@ fn an_emulated_accelerator_says_whether_it_waits() {
     assert!(metrics["input_bound"].as_str().is_some_and(|class| ["not", "moderately", "highly"].contains(&class)));
     assert_eq!(result["rows"][0]["figures"]["runs"][1]["accelerator"]["steps"], 6);
 
-    let output = gristmill(folder, &[&["bench", "p.yaml", "--headspace", "--inline"], &args[..]].concat());
+    let output = gristmill(folder, &[&["bench", "p.yaml", "--headroom", "--inline"], &args[..]].concat());
     let told = text(&output.stdout);
-    for word in ["AU", "stall", "input-bound", "samples/s", "AU_synth", "VERDICT  the "] {
+    for word in ["AU", "stall", "input-bound", "samples/s", "relative speed", "VERDICT  the "] {
         assert!(told.contains(word), "{word}: {told}");
     }
     assert!(told.lines().all(|line| line.chars().count() <= 100), "{told}");
@@ -316,7 +316,14 @@ fn a_page_draws_the_rows_beside_earlier_ones() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(text(&output.stderr).contains("the page is in rows.html"), "{}", text(&output.stderr));
     let page = std::fs::read_to_string(folder.join("rows.html")).unwrap();
-    for word in ["batch=8", "batch=4", "Batches per second", "How long next() took", "Step by step", "Memory at most"] {
+    for word in [
+        "batch=8",
+        "batch=4",
+        "Batches per second",
+        "How long next() took",
+        "Time in next() at each step",
+        "Peak memory",
+    ] {
         assert!(page.contains(word), "{word}: {page}");
     }
     // Both earlier ones are named, the last is compared with, and no name is markup.

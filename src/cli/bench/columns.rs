@@ -57,15 +57,15 @@ pub(super) const SPEED: [Column; 9] = [
     always("max", |_, row| ms(row, |f| f.next_ms.max)),
     optional("first batch", |_, row| some(row, |f| Some(format!("{:.2} s", f.first_batch_s.mean)))),
     optional("baseline", |_, row| row.baseline.map_or_else(String::new, Change::cell)),
-    optional("best is", |rows, row| match Best::of(rows, row).filter(|_| rows.len() > 1) {
+    optional("vs fastest", |rows, row| match Best::of(rows, row).filter(|_| rows.len() > 1) {
         None => String::new(),
-        Some(Best::This) => "▶ this".to_owned(),
-        Some(Best::AsGood) => "within ±".to_owned(),
-        Some(Best::Faster(times)) => format!("{times:.2}×"),
+        Some(Best::This) => "fastest".to_owned(),
+        Some(Best::AsGood) => "equal, ±".to_owned(),
+        Some(Best::Faster(times)) => format!("{times:.2}× slower"),
     }),
 ];
 
-/// Columns for the delivered data, memory and headspace.
+/// Columns for the delivered data, memory and headroom.
 pub(super) const REST: [Column; 7] = [
     always("steps", |_, row| {
         some(row, |f| Some(count(f.runs.iter().map(|run| run.next_s.len()).sum::<usize>() as f64)))
@@ -77,9 +77,9 @@ pub(super) const REST: [Column; 7] = [
         some(row, |f| Some(if f.too_short { "–".to_owned() } else { count(f.bytes_per_s / f64::from(1 << 20)) }))
     }),
     optional("peak RAM", |_, row| some(row, |f| f.peak.map(|peak| bytes(peak.used_bytes)))),
-    optional("headspace", |_, row| {
+    optional("headroom", |_, row| {
         some(row, |f| {
-            f.headspace()
+            f.headroom()
                 .map(|gain| if gain < 10.0 { format!("+{}", percent(gain)) } else { format!("{:.0}×", 1.0 + gain) })
         })
     }),
@@ -98,5 +98,5 @@ pub(super) const DEVICE: [Column; 8] = [
     optional("next() > 50 µs", |_, row| metric(row, |m| Some(percent(m.next_over_50_us)))),
     optional("> 1 ms", |_, row| metric(row, |m| Some(percent(m.next_over_1_ms)))),
     optional("samples/s", |_, row| metric(row, |m| m.samples_per_s.map(count))),
-    optional("AU_synth", |_, row| metric(row, |m| m.au_synth.map(percent))),
+    optional("relative speed", |_, row| metric(row, |m| m.relative_speed.map(percent))),
 ];

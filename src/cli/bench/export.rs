@@ -54,9 +54,9 @@ const COLUMNS: [Column; 28] = [
     ("stall_share", |f| f.accelerator.as_ref().map(|a| a.stall)),
     ("input_bound_share", |f| f.accelerator.as_ref().map(|a| a.input_bound_share)),
     ("samples_per_s", |f| f.accelerator.as_ref().and_then(|a| a.samples_per_s)),
-    ("au_synth", |f| f.accelerator.as_ref().and_then(|a| a.au_synth)),
-    ("headspace_batches_per_s", |f| f.headspace_batches_per_s),
-    ("headspace_gain", Figures::headspace),
+    ("relative_speed", |f| f.accelerator.as_ref().and_then(|a| a.relative_speed)),
+    ("headroom_batches_per_s", |f| f.headroom_batches_per_s),
+    ("headroom_gain", Figures::headroom),
     ("others_cpu_share", |f| f.others_cpu_share),
 ];
 

@@ -7,7 +7,7 @@ mod columns;
 mod device;
 mod digest;
 mod export;
-mod headspace;
+mod headroom;
 mod measure;
 mod page;
 mod point;
@@ -76,7 +76,7 @@ pub(crate) struct Args {
     ///
     /// It is the most that a perfect pipeline could gain.
     #[arg(long)]
-    headspace: bool,
+    headroom: bool,
     /// Compare with rows that --output wrote earlier, as JSON
     ///
     /// Each row has the change of batches/s, with an arrow if it exceeds both standard deviations. The last of several files is compared
@@ -117,7 +117,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let mut interrupted = false;
     for (number, point) in points.iter().enumerate() {
         let is_first = !bench.rows.iter().any(|row| row.has_figures_of(point));
-        let beside = Beside { headspace: args.headspace && is_first, digest: is_first };
+        let beside = Beside { headroom: args.headroom && is_first, digest: is_first };
         let measured = match points.len() {
             1 => point::here(args, &pipeline, point, &point::of(number, &points), beside),
             // A separate process per point: a crash leaves the others intact, and no point inherits used memory.

@@ -16,9 +16,9 @@ pub(super) fn page(bench: &Bench, earlier: &[Baseline]) -> String {
     let mut page = Document::new(&headline(bench), &lead(bench, earlier), &bench.footer());
     page.chart("Batches per second", &rates(bench, earlier));
     page.chart("How long next() took", &times(bench));
-    page.chart("Step by step", &steps(bench));
+    page.chart("Time in next() at each step", &steps(bench));
     page.chart("Time of the accelerator", &devices(bench));
-    page.chart("Memory at most", &memory(bench));
+    page.chart("Peak memory", &memory(bench));
     let (head, cells) = bench.wide();
     page.table("In figures", &head, &cells);
     page.list("Warnings", &bench.warnings);
@@ -52,9 +52,9 @@ fn lead(bench: &Bench, earlier: &[Baseline]) -> String {
     let as_good = measured(bench).filter(|(row, _)| Best::of(&bench.rows, row) == Some(Best::AsGood));
     let names: Vec<String> = as_good.map(|(row, _)| bench.name(row)).collect();
     match (names.is_empty(), bench.rows.len()) {
-        (false, _) => format!("As good, within what varies from run to run: {}", names.join(", ")),
+        (false, _) => format!("Equally fast, within the variation between runs: {}", names.join(", ")),
         (true, 1) => String::new(),
-        (true, _) => "No other setting comes as near as runs differ".to_owned(),
+        (true, _) => "Every other setting is slower by more than the variation between runs".to_owned(),
     }
 }
 
@@ -75,7 +75,7 @@ fn lines(bench: &Bench, mut line: impl FnMut(&Row, &Figures) -> Option<Line>) ->
 fn rates(bench: &Bench, earlier: &[Baseline]) -> Chart {
     let now = measured(bench).map(|(_, figures)| {
         let rate = figures.batches_per_s;
-        rate.max.max(rate.mean + rate.std_dev.unwrap_or(0.0)).max(figures.headspace_batches_per_s.unwrap_or(0.0))
+        rate.max.max(rate.mean + rate.std_dev.unwrap_or(0.0)).max(figures.headroom_batches_per_s.unwrap_or(0.0))
     });
     let before = earlier.iter().flat_map(|before| bench.rows.iter().filter_map(|row| Some(before.rate(row)?.mean)));
     let scale = Scale::to(now.chain(before).fold(0.0, f64::max));
@@ -98,12 +98,12 @@ fn rates(bench: &Bench, earlier: &[Baseline]) -> Chart {
         let own = lane(earlier.len());
         line = line.lane("reader", (0.0, scale.at(rate.mean)), own);
         line = whisker(line, scale, rate.mean, rate.std_dev, own);
-        Some(match figures.headspace_batches_per_s {
+        Some(match figures.headroom_batches_per_s {
             Some(most) => line.mark("evaluation", scale.at(most), own),
             None => line,
         })
     });
-    chart.axis(&scale.ticks(count));
+    chart.axis(&scale.ticks(count), "batches/s");
     let mut names = vec![("reader", "this measurement".to_owned())];
     if !earlier.is_empty() {
         let files: Vec<String> = earlier.iter().map(Baseline::name).collect();
@@ -112,8 +112,8 @@ fn rates(bench: &Bench, earlier: &[Baseline]) -> Chart {
     if measured(bench).any(|(_, figures)| figures.batches_per_s.std_dev.is_some()) {
         names.push(("ink", "one standard deviation".to_owned()));
     }
-    if measured(bench).any(|(_, figures)| figures.headspace_batches_per_s.is_some()) {
-        names.push(("evaluation", "of batches in memory".to_owned()));
+    if measured(bench).any(|(_, figures)| figures.headroom_batches_per_s.is_some()) {
+        names.push(("evaluation", "limit: the loop over batches in memory".to_owned()));
     }
     chart.legend(&names.iter().map(|(class, name)| (*class, name.as_str())).collect::<Vec<_>>());
     chart
@@ -142,12 +142,8 @@ fn times(bench: &Bench) -> Chart {
                 .mark("evaluation", max, (0.18, 0.82)),
         )
     });
-    chart.axis(&scale.ticks(time));
-    chart.legend(&[
-        ("ink", "median"),
-        ("work", "up to the 99th percentile, the 90th bright"),
-        ("evaluation", "longest"),
-    ]);
+    chart.axis(&scale.ticks(time), "time of a call");
+    chart.legend(&[("ink", "median"), ("work", "median to p99, with a thin line at p90"), ("evaluation", "longest")]);
     chart
 }
 
@@ -155,19 +151,20 @@ fn times(bench: &Bench) -> Chart {
 fn steps(bench: &Bench) -> Chart {
     let firsts = || measured(bench).filter_map(|(row, figures)| Some((row, figures.runs.first()?)));
     let longest = firsts().flat_map(|(_, run)| run.next_s.iter().copied()).fold(0.0, f64::max);
+    // A logarithmic scale, so that short steps remain visible beside long steps.
+    let powers = Powers::to(longest * 1e6);
     let count = firsts().map(|(_, run)| run.next_s.len()).max().unwrap_or(0);
     let mut chart = lines(bench, |row, figures| {
         let steps = &figures.runs.first()?.next_s;
         let most = steps.iter().copied().fold(0.0, f64::max);
         let group = steps.len().div_ceil(STEPS).max(1);
         let of = |group: &[f64]| group.iter().copied().fold(0.0, f64::max);
-        // Heights are square roots, so that short steps remain visible beside long steps.
-        let heights: Vec<f64> =
-            steps.chunks(group).map(|group| 0.95 * (of(group) / longest.max(1e-12)).sqrt()).collect();
-        Some(Line::new(bench.name(row), format!("longest {}", time(most * 1e6))).high(44).bars("work", &heights))
+        let heights: Vec<f64> = steps.chunks(group).map(|group| powers.at(of(group) * 1e6)).collect();
+        let line = Line::new(bench.name(row), format!("longest {}", time(most * 1e6)));
+        Some(line.high(72).scale(powers.ticks(time)).bars("work", &heights))
     });
     let scale = Scale::exactly(count as f64);
-    chart.axis(&scale.ticks(|step| format!("{step:.0}")));
+    chart.axis(&scale.ticks(|step| format!("{step:.0}")), "step");
     chart
 }
 
@@ -181,7 +178,7 @@ fn devices(bench: &Bench) -> Chart {
         let (used, stalled) = (device.utilisation, device.utilisation + device.stall);
         Some(Line::new(bench.name(row), detail).bar("ready", 0.0, used).bar("evaluation", used, stalled))
     });
-    chart.axis(&Scale::exactly(1.0).ticks(|share| format!("{:.0} %", 100.0 * share)));
+    chart.axis(&Scale::exactly(1.0).ticks(|share| format!("{:.0} %", 100.0 * share)), "of the time");
     chart.legend(&[("ready", "computed"), ("evaluation", "waited for the input")]);
     chart
 }
@@ -202,7 +199,7 @@ fn memory(bench: &Bench) -> Chart {
             scale.at(files),
         ))
     });
-    chart.axis(&scale.ticks_of_bytes());
+    chart.axis(&scale.ticks_of_bytes(), "memory");
     chart.legend(&[("memory", "of the processes"), ("busy", "mapped files, which the system can take back")]);
     chart
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::Args;
 use super::device::Device;
 use super::digest::{self, Digested};
-use super::headspace;
+use super::headroom;
 use super::measure::{self, Feed, Run, Shape};
 use super::sweep::{Point, label};
 use super::usage::{Memory, Watch};
@@ -37,7 +37,7 @@ pub(super) struct Measured {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Beside {
     /// Whether to run the loop over batches in memory.
-    pub(super) headspace: bool,
+    pub(super) headroom: bool,
     /// Whether to compute the digest of rows.
     pub(super) digest: bool,
 }
@@ -45,11 +45,11 @@ pub(super) struct Beside {
 impl Beside {
     /// Returns the marks that follow the number of a point.
     fn marks(self) -> String {
-        [(self.headspace, "+"), (self.digest, "#")].iter().filter(|(asked, _)| *asked).map(|(_, mark)| *mark).collect()
+        [(self.headroom, "+"), (self.digest, "#")].iter().filter(|(asked, _)| *asked).map(|(_, mark)| *mark).collect()
     }
 
     fn of(marks: &str) -> Self {
-        Self { headspace: marks.contains('+'), digest: marks.contains('#') }
+        Self { headroom: marks.contains('+'), digest: marks.contains('#') }
     }
 }
 
@@ -186,7 +186,7 @@ pub(super) fn here(args: &Args, pipeline: &Pipeline, point: &Point, of: &str, be
     }
     let others_cpu_share = cpu.zip(Cpu::now()).and_then(|(before, now)| now.others_since(before));
     let peak = watch.finish();
-    let resident = if beside.headspace { headspace::run(pipeline.build()?, shape)? } else { None };
+    let resident = if beside.headroom { headroom::run(pipeline.build()?, shape)? } else { None };
     let again = || digest::run(&mut how.loader(pipeline.build()?, &pipeline)?.build()?, shape);
     let digested = beside.digest.then(again).transpose()?;
     Ok(Measured { executor, runs, peak, others_cpu_share, resident, digested })
@@ -213,8 +213,8 @@ mod tests {
 
     #[test]
     fn what_is_done_beside_crosses() {
-        for (headspace, digest) in [(false, false), (true, false), (false, true), (true, true)] {
-            let beside = Beside { headspace, digest };
+        for (headroom, digest) in [(false, false), (true, false), (false, true), (true, true)] {
+            let beside = Beside { headroom, digest };
             assert_eq!(Beside::of(&beside.marks()), beside);
         }
     }

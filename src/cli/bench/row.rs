@@ -110,11 +110,11 @@ pub(super) struct Figures {
     /// Metrics of the device, if there was a device.
     pub(super) accelerator: Option<Metrics>,
     /// Batches per second of the loop over batches in memory.
-    pub(super) headspace_batches_per_s: Option<f64>,
+    pub(super) headroom_batches_per_s: Option<f64>,
     /// Share of all cores that other processes used during the runs.
     pub(super) others_cpu_share: Option<f64>,
     pub(super) runs: Vec<Run>,
-    /// Run over batches in memory, the source of [`headspace_batches_per_s`](Self::headspace_batches_per_s).
+    /// Run over batches in memory, the source of [`headroom_batches_per_s`](Self::headroom_batches_per_s).
     #[serde(skip)]
     pub(super) resident: Option<Run>,
     /// Digest pass, the source of [`rows`](Self::rows).
@@ -149,7 +149,7 @@ impl Figures {
             first_batch_s: over(&|run| run.first_batch_s)?,
             peak,
             accelerator: Metrics::mean(&accelerators),
-            headspace_batches_per_s: None,
+            headroom_batches_per_s: None,
             others_cpu_share,
             runs,
             resident: None,
@@ -166,7 +166,7 @@ impl Figures {
 
     /// Adds the figures of the loop over batches in memory.
     pub(super) fn beside(&mut self, resident: Run) {
-        self.headspace_batches_per_s = Some(resident.batches_per_s());
+        self.headroom_batches_per_s = Some(resident.batches_per_s());
         if let Some(resident) = resident.accelerator.as_ref() {
             self.accelerator = self.accelerator.take().map(|metrics| metrics.beside(resident));
         }
@@ -174,9 +174,9 @@ impl Figures {
     }
 
     /// Computes the maximum gain from a perfect pipeline: 0.13 for 13 %.
-    pub(super) fn headspace(&self) -> Option<f64> {
+    pub(super) fn headroom(&self) -> Option<f64> {
         let rate = self.batches_per_s.mean;
-        self.headspace_batches_per_s.filter(|_| rate > 0.0).map(|perfect| (perfect / rate - 1.0).max(0.0))
+        self.headroom_batches_per_s.filter(|_| rate > 0.0).map(|perfect| (perfect / rate - 1.0).max(0.0))
     }
 }
 

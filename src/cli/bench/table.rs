@@ -81,8 +81,8 @@ impl Bench {
         let mut row = Row { data: point.data(), settings: point.0.clone(), figures, error: failed, baseline: None };
         row.baseline = baseline.and_then(|baseline| baseline.change(&row));
         // Rows with the same data share the loop over batches in memory.
-        let headspace = |row: &Row| row.figures.as_ref().and_then(|figures| figures.resident.clone());
-        let resident = resident.or_else(|| self.rows.iter().filter(|other| other.data == row.data).find_map(headspace));
+        let headroom = |row: &Row| row.figures.as_ref().and_then(|figures| figures.resident.clone());
+        let resident = resident.or_else(|| self.rows.iter().filter(|other| other.data == row.data).find_map(headroom));
         let rows = self.rows.iter().filter(|other| other.data == row.data).find_map(|row| row.figures.as_ref()?.rows);
         if let Some(figures) = &mut row.figures {
             figures.rows = figures.rows.or(rows);

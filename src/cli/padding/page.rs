@@ -19,9 +19,9 @@ impl Analysis {
             self.batch
         );
         let mut page = Document::new(&headline, &self.recommendation, &figures);
-        page.chart("How long the documents are", &self.lengths());
-        page.chart("What becomes of the cells", &self.cells());
-        page.chart("What attention would cost", &self.attention());
+        page.chart("Documents by length", &self.lengths());
+        page.chart("Tokens and padding", &self.cells());
+        page.chart("Cost of attention", &self.attention());
         page.table("In figures", &HEAD, &self.rows());
         page.finish([])
     }
@@ -29,7 +29,8 @@ impl Analysis {
     /// Draws the documents by length, with a column for each doubling.
     fn lengths(&self) -> Chart {
         let most = self.histogram.iter().map(|bar| bar.documents).max().unwrap_or(1).max(1) as f64;
-        let heights: Vec<f64> = self.histogram.iter().map(|bar| 0.95 * bar.documents as f64 / most).collect();
+        let scale = Scale::to(most);
+        let heights: Vec<f64> = self.histogram.iter().map(|bar| scale.at(bar.documents as f64)).collect();
         // Documents longer than a row have another colour.
         let (fit, long) = heights.split_at(heights.len().saturating_sub(1));
         let fit: Vec<f64> = fit.iter().copied().chain([0.0]).collect();
@@ -42,10 +43,19 @@ impl Analysis {
             grouped(self.max.into())
         );
         let mut chart = Chart::default();
-        chart.line(Line::new("documents", detail).high(150).columns("ready", &fit).columns("evaluation", &long));
+        chart.line(
+            Line::new("documents", detail)
+                .high(150)
+                .scale(scale.ticks(count))
+                .columns("ready", &fit)
+                .columns("evaluation", &long),
+        );
         let each = 1.0 / self.histogram.len().max(1) as f64;
         let middle = |at: usize| (at as f64 + 0.5) * each;
-        chart.axis(&self.histogram.iter().enumerate().map(|(at, bar)| (middle(at), bar.range())).collect::<Vec<_>>());
+        chart.axis(
+            &self.histogram.iter().enumerate().map(|(at, bar)| (middle(at), bar.range())).collect::<Vec<_>>(),
+            self.unit,
+        );
         let share = percent(self.longer_than_seq_len as f64 / self.documents.max(1) as f64);
         chart.legend(&[("ready", "fits into a row"), ("evaluation", &format!("longer than a row: {share}"))]);
         chart
@@ -72,7 +82,7 @@ impl Analysis {
                 cells + lost,
             ));
         }
-        chart.axis(&scale.ticks(count));
+        chart.axis(&scale.ticks(count), "cells");
         chart.legend(&[("ready", "tokens"), ("queue", "padding"), ("head", "tokens that are cut off and lost")]);
         chart
     }
@@ -84,7 +94,7 @@ impl Analysis {
             let detail = format!("{:.2}×", o.attention_cost);
             chart.line(Line::new(o.strategy.label(), detail).bar("work", 0.0, scale.at(o.attention_cost)));
         }
-        chart.axis(&scale.ticks(|cost| format!("{cost:.1}×")));
+        chart.axis(&scale.ticks(|cost| format!("{cost:.1}×")), "of padding to the maximum");
         chart
     }
 }

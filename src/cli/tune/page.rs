@@ -48,7 +48,7 @@ fn brings(config: &PerformanceConfig) -> Chart {
         let detail = format!("{}/s · waited {}", count(*batches_per_s), percent(*wait_share));
         chart.line(Line::new(name, detail).high(30).bar("reader", 0.0, scale.at(*batches_per_s)));
     }
-    chart.axis(&scale.ticks(count));
+    chart.axis(&scale.ticks(count), "batches/s");
     chart
 }
 
@@ -57,10 +57,11 @@ fn found(config: &PerformanceConfig, seconds: f64) -> Chart {
     let scale = Scale::exactly(seconds.max(last));
     let mut chart = Chart::default();
     for knob in turned(&config.decisions, COLUMNS, |at_s| scale.at(at_s)) {
-        let line = Line::new(knob.name, knob.detail).high(40).bars("knob", &knob.heights);
+        let scale = knob.scale();
+        let line = Line::new(knob.name, knob.detail).high(40).scale(scale).bars("knob", &knob.heights);
         chart.line(knob.changes.iter().fold(line, |line, at| line.mark("ink", *at, (0.0, 1.0))));
     }
-    chart.axis(&scale.ticks(|at| format!("{at} s")));
+    chart.axis(&scale.ticks(|at| format!("{at} s")), "time of the search");
     chart
 }
 
@@ -90,7 +91,7 @@ fn memory(config: &PerformanceConfig) -> Chart {
                 .mark("ink", budget, (0.0, 1.0)),
         );
     }
-    chart.axis(&scale.ticks_of_bytes());
+    chart.axis(&scale.ticks_of_bytes(), "memory");
     let budget = format!("the budget of workers, {}", bytes(config.ram_budget));
     chart.legend(&[("memory", "used at most"), ("busy", "may be used"), ("ink", &budget)]);
     chart

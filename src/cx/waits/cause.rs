@@ -15,31 +15,57 @@ use crate::cx::piece::Piece;
 #[non_exhaustive]
 pub enum Cause {
     /// The first element of a pass was not ready.
+    ///
+    /// Remedy: the start-up line of the report lists the work done in that time.
     Start,
     /// The first element after a seek, such as to a checkpoint, was not ready.
+    ///
+    /// Remedy: smaller windows and bins, which are read again.
     Restore,
     /// The stages after the border were at work on the single thread that reads the stream.
+    ///
+    /// Remedy: do the work before `to_iter`, or in a `map`, which all threads apply.
     Reader,
     /// A chunk waited for a thread or worker: all were busy.
+    ///
+    /// Remedy: more threads or workers.
     Queue,
     /// A chunk waited for memory: work in progress and finished chunks used the whole budget. Also counts the share of idle workers
     /// that had no memory for other chunks while the awaited chunk was evaluated.
+    ///
+    /// Remedy: a larger memory budget.
     Memory,
     /// A chunk waited for memory while no work was in progress: views of delivered elements held the whole budget.
+    ///
+    /// Remedy: drop batches earlier, or copy the data to keep.
     Leases,
     /// A chunk was being evaluated, along with others.
+    ///
+    /// Remedy: cheaper stages, more threads or workers.
     Evaluation,
     /// A chunk took much longer to evaluate than others, and later chunks were ready.
+    ///
+    /// Remedy: split or drop the element that the report names, or a larger `buffer`.
     HeadOfLine,
     /// A chunk being evaluated waited for a store's response.
+    ///
+    /// Remedy: a nearer store, a disk cache for its blocks, or more threads.
     Store,
     /// A worker had died. Its chunk was evaluated again, or no worker was left for the awaited chunk.
+    ///
+    /// Remedy: the counts in the report show why workers died.
     Death,
     /// A function waited for the interpreter's lock, or the consumer waited for it with its element ready.
+    ///
+    /// Remedy: worker processes, or functions that release the lock.
     Lock,
     /// An element was ready but not delivered yet, and later elements were not in progress.
+    ///
+    /// Remedy: fewer, larger batches, or more cores.
     HandOver,
     /// A batch was ready and waited for a device to take it.
+    ///
+    /// Remedy: send more batches ahead, or fewer bytes.
     Transfer,
 }
 

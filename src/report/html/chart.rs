@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::super::format::bytes;
+use super::row::{self, Row, Ticks};
 use super::svg::{self, HEIGHT, WIDTH, escaped, number};
 
 /// A line of a chart.
@@ -12,17 +13,23 @@ pub(crate) struct Line {
     detail: String,
     shapes: String,
     height: u32,
+    scale: Ticks,
 }
 
 impl Line {
     /// Returns an empty line with a name and text beside it.
     pub(crate) fn new(name: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { name: name.into(), detail: detail.into(), shapes: String::new(), height: 22 }
+        Self { name: name.into(), detail: detail.into(), shapes: String::new(), height: 22, scale: Ticks::new() }
     }
 
     /// Sets the height in pixels.
     pub(crate) fn high(self, height: u32) -> Self {
         Self { height, ..self }
+    }
+
+    /// Sets the scale left of the line: places from the bottom, from 0 to 1, and texts.
+    pub(crate) fn scale(self, scale: Ticks) -> Self {
+        Self { scale, ..self }
     }
 
     /// Adds a bar over the full height. Places are shares of the axis, from 0 to 1; parts outside are cut off.
@@ -69,6 +76,7 @@ impl Line {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chart {
     lines: String,
+    is_scaled: bool,
     axis: String,
     legend: String,
 }
@@ -76,26 +84,14 @@ pub(crate) struct Chart {
 impl Chart {
     /// Adds a line below the others.
     pub(crate) fn line(&mut self, line: Line) {
-        let label = format!("{}: {}", line.name, line.detail);
-        let _ = write!(
-            self.lines,
-            "<div class=\"track\" style=\"--h:{}px\"><div class=\"name\">{}</div><div class=\"plot\">{}</div><div class=\"detail\">{}</div></div>",
-            line.height,
-            escaped(&line.name),
-            svg::stretched(&label, &line.shapes),
-            svg::in_parts(&line.detail)
-        );
+        let Line { name, detail, shapes, height, scale } = line;
+        self.is_scaled |= !scale.is_empty();
+        self.lines += &Row { name: &name, detail: &detail, height, scale: &scale, shapes: &shapes }.markup();
     }
 
-    /// Sets the axis below the lines: places from 0 to 1, and texts.
-    pub(crate) fn axis(&mut self, ticks_at: &[(f64, String)]) {
-        let ticks: String = ticks_at
-            .iter()
-            .map(|(place, text)| format!("<span style=\"left:{:.2}%\">{}</span>", place * 100.0, escaped(text)))
-            .collect();
-        // Texts are centred on their places, unless the first tick is at the very beginning.
-        let class = if ticks_at.first().is_some_and(|(place, _)| *place > 0.01) { "axis mid" } else { "axis" };
-        self.axis = format!("<div class=\"track bare\"><span></span><div class=\"{class}\">{ticks}</div></div>");
+    /// Sets the axis below the lines: places from 0 to 1, texts, and the unit of all.
+    pub(crate) fn axis(&mut self, ticks: &[(f64, String)], unit: &str) {
+        self.axis = row::axis(ticks, unit);
     }
 
     /// Sets the legend: pairs of a colour class and a name.
@@ -110,7 +106,8 @@ impl Chart {
         if self.lines.is_empty() {
             return String::new();
         }
-        format!("<div class=\"rows\">{}{}{}</div>", self.lines, self.axis, self.legend)
+        let class = if self.is_scaled { "rows scaled" } else { "rows" };
+        format!("<div class=\"{class}\">{}{}{}</div>", self.lines, self.axis, self.legend)
     }
 }
 

@@ -115,14 +115,15 @@ mod tests {
         let mut page = Document::new("<x-one>", "a & b", "'c'");
         let mut chart = Chart::default();
         chart.line(Line::new("<x-name>", "<x-detail>").bar("work", 0.0, 0.5));
-        chart.axis(&[(0.0, "<x-tick>".to_owned())]);
+        chart.axis(&[(0.0, "<x-tick>".to_owned())], "<x-unit>");
         chart.legend(&[("work", "<x-legend>")]);
         page.chart("<x-chart>", &chart);
         page.table("<x-table>", &["<x-head>"], &[vec!["<x-cell>".to_owned()]]);
         page.list("<x-list>", &["<x-line>".to_owned()]);
         let page = page.finish(["<x-fact>".to_owned()]);
-        let words =
-            ["one", "name", "detail", "tick", "legend", "chart", "table", "head", "cell", "list", "line", "fact"];
+        let words = [
+            "one", "name", "detail", "tick", "unit", "legend", "chart", "table", "head", "cell", "list", "line", "fact",
+        ];
         assert_eq!(words.iter().find(|word| !page.contains(&format!("&lt;x-{word}&gt;"))), None, "{page}");
         assert!(!page.contains("<x-") && page.contains("a &amp; b") && page.contains("&#39;c&#39;"), "{page}");
         assert!(page.starts_with("<!doctype html>") && !page.contains("<script"), "{page}");

@@ -5,7 +5,9 @@ use std::fmt::Write;
 use super::super::format::percent;
 use super::super::{Place, Report};
 use super::columns::{Column, Columns};
-use super::svg::{HEIGHT, WIDTH, escaped, number, stretched};
+use super::row::{self, Row};
+use super::svg::{HEIGHT, WIDTH, number};
+use super::tracks::RUN;
 use crate::cx::{Fill, LEVELS};
 
 /// Columns of a map, and maximum rows: the stages that worked most.
@@ -20,8 +22,7 @@ pub(super) fn buffer(report: &Report, columns: &Columns) -> String {
     if capacity == 0 || seen <= 0.0 {
         return String::new();
     }
-    let mut out =
-        "<section><h2>How full the buffer was when a batch was asked for</h2><div class=\"rows tight\">".to_owned();
+    let mut out = "<section><h2>Batches ready when the loop called next()</h2><div class=\"rows tight\">".to_owned();
     for level in levels {
         // The top row includes the levels above the capacity.
         let is_top = level == Fill::level(capacity);
@@ -29,7 +30,7 @@ pub(super) fn buffer(report: &Report, columns: &Columns) -> String {
         let of = |column: &Column| at(&column.fill);
         let (least, most) = Fill::places(level);
         let name = match (least, if is_top { capacity } else { most }) {
-            (0, _) => "empty".to_owned(),
+            (0, _) => "none".to_owned(),
             (least, most) if least >= most => most.to_string(),
             (least, most) => format!("{least}–{most}"),
         };
@@ -37,28 +38,21 @@ pub(super) fn buffer(report: &Report, columns: &Columns) -> String {
         let class = if level == 0 { "heat" } else { "ready" };
         row(&mut out, &name, &cells(class, &means(columns, of)), &percent(share), 15);
     }
-    out + &axis(columns) + "</div></section>\n"
+    out + &axis(columns, "ready") + "</div></section>\n"
 }
 
-/// Returns the time axis below a map.
-fn axis(columns: &Columns) -> String {
-    let ticks = super::tracks::axis(columns.span());
-    let ticks: String = ticks
-        .iter()
-        .map(|(place, text)| format!("<span style=\"left:{:.2}%\">{}</span>", place * 100.0, escaped(text)))
-        .collect();
-    format!("<div class=\"track bare\"><span></span><div class=\"axis\">{ticks}</div></div>")
+/// Returns the time axis below a map, and the meaning of its shades.
+fn axis(columns: &Columns, class: &str) -> String {
+    let shade =
+        |share: f64| format!("<li><i class=\"{class}\" style=\"opacity:{share}\"></i>{:.0} %</li>", 100.0 * share);
+    let shades: String = [0.25, 0.5, 1.0].map(shade).concat();
+    row::axis(&super::tracks::axis(columns.span()), RUN)
+        + &format!("<ul class=\"legend\"><li>share of the time</li>{shades}</ul>")
 }
 
 /// Writes a row of a map.
 fn row(out: &mut String, name: &str, cells: &str, detail: &str, height: u32) {
-    let _ = write!(
-        out,
-        "<div class=\"track\" style=\"--h:{height}px\"><div class=\"name\">{}</div><div class=\"plot\">{}</div><div class=\"detail\">{}</div></div>",
-        escaped(name),
-        stretched(&format!("{name}: {detail}"), cells),
-        escaped(detail)
-    );
+    *out += &Row { name, detail, height, scale: &[], shapes: cells }.markup();
 }
 
 /// Returns the means of a figure over the columns of a map.
@@ -88,7 +82,7 @@ pub(super) fn stages(report: &Report, columns: &Columns) -> String {
         let mean = 100.0 * shares.iter().sum::<f64>() / shares.len().max(1) as f64;
         row(&mut out, &stage.name, &cells("heat", &shares), &format!("{mean:.0} % of {whose}"), 20);
     }
-    out + &axis(columns) + "</div></section>\n"
+    out + &axis(columns, "heat") + "</div></section>\n"
 }
 
 /// Returns a cell for each visible share. Neighbouring cells of equal level are merged.

@@ -9,10 +9,20 @@ pub(crate) struct Turned {
     pub(crate) name: &'static str,
     /// First and last value, and the number of changes, as text.
     pub(crate) detail: String,
+    /// Largest value.
+    pub(crate) most: usize,
     /// Value in each column, as a share of the largest value.
     pub(crate) heights: Vec<f64>,
     /// Places of the changes, from 0 to 1.
     pub(crate) changes: Vec<f64>,
+}
+
+impl Turned {
+    /// Returns the scale of the values.
+    #[cfg(all(feature = "cli", feature = "workers", target_os = "linux"))]
+    pub(crate) fn scale(&self) -> super::row::Ticks {
+        super::row::up_to(self.most.to_string())
+    }
 }
 
 /// Returns every knob that was turned, over `count` columns. `place` returns the place of a time on the axis, from 0 to 1.
@@ -30,11 +40,11 @@ pub(crate) fn turned<'a>(
             let at = (column as f64 + 0.5) / count as f64;
             let before = changes.partition_point(|change| *change <= at);
             let value = if before == 0 { first.from } else { own[before - 1].to };
-            0.9 * value as f64 / most as f64
+            value as f64 / most as f64
         };
         let times = if own.len() == 1 { "1 change".to_owned() } else { format!("{} changes", own.len()) };
         let detail = format!("{} → {}, {times}", first.from, last.to);
-        Some(Turned { name, detail, heights: (0..count).map(value).collect(), changes })
+        Some(Turned { name, detail, most, heights: (0..count).map(value).collect(), changes })
     };
     let knobs =
         [(Knob::Processes, "worker processes"), (Knob::Threads, "tuned threads"), (Knob::Window, "tuned window")];
@@ -61,7 +71,7 @@ mod tests {
         assert_eq!(found.iter().map(|knob| knob.name).collect::<Vec<_>>(), ["tuned threads", "tuned window"]);
         assert_eq!(found[0].detail, "1 → 3, 3 changes");
         assert_eq!(found[0].changes, [0.25, 0.75, 1.0]);
-        let levels: Vec<f64> = found[0].heights.iter().map(|height| (height / 0.9 * 4.0).round()).collect();
+        let levels: Vec<f64> = found[0].heights.iter().map(|height| (height * 4.0).round()).collect();
         assert_eq!(levels, [1.0, 1.0, 2.0, 2.0, 2.0, 2.0, 4.0, 4.0]);
         assert_eq!(found[1].detail, "8 → 4, 1 change");
         assert!(turned(&[], 8, |at| at).is_empty());

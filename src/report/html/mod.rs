@@ -9,6 +9,7 @@ mod histogram;
 mod knobs;
 mod page;
 mod ribbon;
+mod row;
 mod svg;
 mod tracks;
 

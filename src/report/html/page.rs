@@ -7,8 +7,9 @@ use super::super::{LongWait, Place, Report, StageReport, text, why};
 use super::chart::{Chart, Line, Scale};
 use super::columns::Columns;
 use super::document::{self, foot, shell};
-use super::svg::{self, escaped};
-use super::tracks::{Entry, axis, cause, legend, tracks};
+use super::row::{self, Row};
+use super::svg::{escaped, with_code};
+use super::tracks::{Entry, RUN, Track, axis, cause, legend, meaning, tracks};
 use super::{heat, histogram};
 use crate::cx::Cause;
 
@@ -16,6 +17,8 @@ use crate::cx::Cause;
 const COLUMNS: usize = 480;
 /// Place on the axis after which a narrow page has no room for both a tick and the end time.
 const LATE: f64 = 0.76;
+/// Smallest distance between the numbers of two waits above the ribbon.
+const CLOSE: f64 = 0.035;
 /// Number of waits that are numbered in the ribbon, and number of waits in the table.
 const MARKED: usize = 5;
 const LISTED: usize = 12;
@@ -100,26 +103,17 @@ fn ribbon(report: &Report, columns: &Columns) -> String {
     if columns.all.is_empty() {
         return String::new();
     }
-    let mut out = "<section class=\"ribbon\" aria-label=\"What happened when\">".to_owned();
-    let mut marks = String::new();
-    for (number, wait) in marked(report) {
-        let place = 100.0 * columns.place(wait.at_s + wait.wait_s / 2.0);
-        let _ = write!(
-            marks,
-            "<b style=\"left:{place:.2}%\" title=\"{}\">{number}</b>",
-            escaped(&chain(wait, &report.stages))
-        );
-    }
+    let mut out = "<section class=\"ribbon scaled\" aria-label=\"What happened when\">".to_owned();
+    let waits = marked(report).map(|(number, wait)| {
+        (columns.place(wait.at_s + wait.wait_s / 2.0), number.to_string(), chain(wait, &report.stages))
+    });
+    let mark = |(place, numbers, text): (f64, String, String)| {
+        format!("<b style=\"left:{:.2}%\" title=\"{}\">{numbers}</b>", 100.0 * place, escaped(&text))
+    };
+    let marks: String = apart(waits.collect()).into_iter().map(mark).collect();
     let _ = write!(out, "<div class=\"track bare\"><span></span><div class=\"marks\">{marks}</div></div>");
-    for track in tracks(report, columns) {
-        let _ = write!(
-            out,
-            "<div class=\"track\" style=\"--h:{}px\"><div class=\"name\">{}</div><div class=\"plot\">{}</div><div class=\"detail\">{}</div></div>",
-            track.height,
-            escaped(track.name),
-            svg::stretched(&format!("{}: {}", track.name, track.detail), &track.shapes),
-            svg::in_parts(&track.detail)
-        );
+    for Track { name, detail, shapes, height, scale } in tracks(report, columns) {
+        out += &Row { name, detail: &detail, height, scale: &scale, shapes: &shapes }.markup();
     }
     // The end always has a time. In a narrow page it replaces a late tick.
     let tick = |(place, text): &(f64, String)| {
@@ -128,16 +122,38 @@ fn ribbon(report: &Report, columns: &Columns) -> String {
     };
     let ticks: String = axis(columns.span()).iter().map(tick).collect();
     let end = escaped(&time(columns.span() * 1e6));
-    let _ = write!(
-        out,
-        "<div class=\"track bare\"><span></span><div class=\"axis\">{ticks}<span class=\"end\">{end}</span></div></div><div id=\"line\"></div>"
-    );
-    out += "<ul class=\"legend\"><li><i class=\"busy\"></i>at work</li>";
-    for Entry { class, name, meaning, share } in legend(report, columns) {
-        let (meaning, share) = (escaped(meaning), percent(share));
-        let _ = write!(out, "<li title=\"{meaning}\"><i class=\"{class}\"></i>{name} <em>{share}</em></li>");
+    out += &row::whole_axis("axis", &format!("{ticks}<span class=\"end\">{end}</span>"), RUN);
+    out += "<div id=\"line\"></div><ul class=\"legend\"><li><i class=\"busy\"></i>at work</li>";
+    for Entry { cause, class, name, meaning, share } in legend(report, columns) {
+        let share = percent(share);
+        let _ = write!(out, "<li><i class=\"{class}\"></i>{} <em>{share}</em></li>", explained(cause, name, meaning));
     }
     out + "</ul></section>\n"
+}
+
+/// Merges marks that would touch in a narrow page. Each mark has a place, a label and a text.
+fn apart(mut marks: Vec<(f64, String, String)>) -> Vec<(f64, String, String)> {
+    marks.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut kept: Vec<(f64, String, String)> = Vec::new();
+    for (place, label, text) in marks {
+        match kept.last_mut() {
+            // A label of several numbers is wider.
+            Some(last) if place - last.0 < CLOSE * last.1.split(", ").count() as f64 => {
+                last.1 += &format!(", {label}");
+                last.2 += &format!("\n{text}");
+            }
+            _ => kept.push((place, label, text)),
+        }
+    }
+    kept
+}
+
+/// Documentation of a cause: the section of the variant in the API reference.
+const REFERENCE: &str = "https://docs.rs/gristmill/latest/gristmill/report/enum.Cause.html#variant.";
+
+/// Returns a text about a cause, with its meaning as a tooltip and a link to its documentation.
+fn explained(cause: Cause, text: &str, meaning: &str) -> String {
+    format!("<a href=\"{REFERENCE}{cause:?}\" title=\"{}\">{}</a>", escaped(meaning), escaped(text))
 }
 
 /// Returns the longest waits, each with its number in the ribbon.
@@ -190,7 +206,7 @@ fn advice(report: &Report) -> String {
         let _ = write!(
             out,
             "<li>{} — <b>up to {}</b></li>",
-            escaped(&advice.text),
+            with_code(&advice.text),
             escaped(&text::gain(advice.expected_speedup))
         );
     }
@@ -210,25 +226,45 @@ fn gaps(report: &Report) -> String {
         let number = if at < MARKED { format!("<b>{}</b>", at + 1) } else { String::new() };
         let because = chain(wait, &report.stages);
         let because = because.split_once(": ").map_or(because.as_str(), |(_, because)| because);
+        let (class, _) = cause(wait.cause);
+        let (what, more) = because.split_at(because.find(';').unwrap_or(because.len()));
         let _ = write!(
             out,
             "<tr data-wait=\"{at}\"><td class=\"l\">{number}</td><td>{}</td><td>{:.2} s</td><td>{}</td><td class=\"w\">\
-             <i class=\"bar {}\" style=\"width:9px;background:currentColor\"></i> {}</td></tr>",
+             <i class=\"bar {class}\" style=\"width:9px;background:currentColor\"></i> {}{}</td></tr>",
             escaped(&time(wait.wait_s * 1e6)),
             wait.at_s - report.start_s(),
             wait.batch,
-            cause(wait.cause).0,
-            escaped(because)
+            explained(wait.cause, what, meaning(wait.cause)),
+            escaped(more)
         );
     }
     out + "</tbody></table></div></section>\n"
 }
 
+/// Columns of the table of stages, with their meanings.
+const STAGE_HEAD: [(&str, &str); 8] = [
+    ("stage", "Stages from last to first"),
+    ("waited for it", "Share of the run in which the loop waited for this stage"),
+    ("own work per element", "Mean time of the stage for an element, without the stages before it"),
+    ("p99", "1 % of the elements took longer than this"),
+    ("on a core", "Share of its work that was computation; the rest was waiting"),
+    ("elements", "Number of elements that the stage yielded"),
+    ("elements/s", "Elements a second of the run"),
+    ("bytes/s", "Bytes a second of the run"),
+];
+
 fn stages(report: &Report) -> String {
     let most = report.stages.iter().map(|stage| stage.wait_share).fold(0.0, f64::max);
-    let mut out = "<section><h2>Stages</h2><div class=\"scroll\"><table><thead><tr><th class=\"l\">stage</th><th class=\"l\">waited for it</th>\
-                   <th>own work per element</th><th>p99</th><th>on a core</th><th>elements</th><th>elements/s</th><th>bytes/s</th></tr></thead><tbody>"
-        .to_owned();
+    let head: String = STAGE_HEAD
+        .iter()
+        .enumerate()
+        .map(|(at, (name, meaning))| {
+            let left = if at < 2 { " class=\"l\"" } else { "" };
+            format!("<th{left} title=\"{meaning}\">{name}</th>")
+        })
+        .collect();
+    let mut out = format!("<section><h2>Stages</h2><div class=\"scroll\"><table><thead><tr>{head}</tr></thead><tbody>");
     for stage in report.stages.iter().rev() {
         let dash = |shown: bool, text: String| if shown { escaped(&text) } else { "–".to_owned() };
         let worked = stage.self_s > 0.0;
@@ -272,7 +308,7 @@ fn budget(report: &Report) -> Chart {
             .bar("memory", 0.0, scale.at(used as f64));
         chart.line(line.mark("ink", scale.at(workers.ram_budget as f64), (0.0, 1.0)));
     }
-    chart.axis(&scale.ticks_of_bytes());
+    chart.axis(&scale.ticks_of_bytes(), "memory");
     let all = format!("the budget of all, {}", size(workers.ram_budget));
     chart.legend(&[("memory", "used"), ("busy", "may be used"), ("ink", &all)]);
     chart
@@ -351,4 +387,36 @@ fn data(report: &Report, columns: &Columns) -> String {
     });
     // Escaped so that no text ends the script element.
     data.to_string().replace('<', "\\u003c")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cause_has_a_meaning_and_a_link_to_its_documentation() {
+        let source = include_str!("../../cx/waits/cause.rs");
+        for kind in Cause::ALL {
+            let link = explained(kind, cause(kind).1, meaning(kind));
+            let (_, variant) = link.split_once("#variant.").unwrap();
+            let variant = variant.split('"').next().unwrap();
+            let documented = source.find(&format!("\n    {variant},\n")).map(|at| source[..at].lines().last().unwrap());
+            assert!(documented.is_some_and(|line| line.starts_with("    /// ")), "{variant} is not documented");
+            let row = format!("| `{0}`{{ #{0} }} |", kind.name());
+            assert!(include_str!("../../../python/docs/waits.md").contains(&row), "waits.md has no row of {variant}");
+            assert!(
+                link.contains(&format!("title=\"{}\"", escaped(meaning(kind)))) && meaning(kind).ends_with('.'),
+                "{link}"
+            );
+        }
+    }
+
+    #[test]
+    fn numbers_of_close_waits_share_a_place() {
+        let mark = |place: f64, label: &str| (place, label.to_owned(), format!("wait {label}"));
+        let marks = apart(vec![mark(0.5, "1"), mark(0.9, "2"), mark(0.51, "3"), mark(0.0, "4")]);
+        let shown: Vec<_> = marks.iter().map(|(place, label, _)| (*place, label.as_str())).collect();
+        assert_eq!(shown, [(0.0, "4"), (0.5, "1, 3"), (0.9, "2")]);
+        assert_eq!(marks[1].2, "wait 1\nwait 3");
+    }
 }

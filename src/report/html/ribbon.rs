@@ -14,13 +14,15 @@ const COLUMNS: usize = 240;
 /// Pixels of the picture, of its margin, of the text left of the tracks, and of the tracks.
 const ACROSS: u32 = 960;
 const MARGIN: u32 = 20;
-const LEFT: u32 = 170;
-const PLOT: u32 = 580;
+const LEFT: u32 = 214;
+const PLOT: u32 = 540;
+/// Pixels between the name of a track and its picture, for the scale.
+const SCALE: u32 = 62;
 /// Approximate width of a letter in pixels: text cannot be measured here.
 const LETTER: f64 = 6.9;
 
 const STYLE: &str = "svg.gristmill text{font:13px system-ui,-apple-system,\"Segoe UI\",Roboto,\"Noto Sans\",\"DejaVu Sans\",sans-serif;\
-                     fill:var(--ink)}svg.gristmill .soft{fill:var(--soft)}svg.gristmill .big{font-size:19px;font-weight:650}\
+                     fill:var(--ink)}svg.gristmill .soft{fill:var(--soft)}svg.gristmill .y{font-size:10.5px;fill:var(--soft)}svg.gristmill .big{font-size:19px;font-weight:650}\
                      svg.gristmill .paper{fill:var(--paper)}svg.gristmill .ground{fill:var(--ground)}svg.gristmill .lead{stroke:var(--ink);fill:none}";
 
 /// Returns the ribbon of a run, with its headline and the longest wait; empty if no element was delivered.
@@ -45,8 +47,21 @@ pub(super) fn picture(report: &Report) -> String {
     }
     for track in tracks(report, &columns) {
         let middle = y + track.height / 2 + 4;
-        let _ =
-            write!(body, "<text x=\"{}\" y=\"{middle}\" text-anchor=\"end\">{}</text>", LEFT - 14, escaped(track.name));
+        let _ = write!(
+            body,
+            "<text x=\"{}\" y=\"{middle}\" text-anchor=\"end\">{}</text>",
+            LEFT - SCALE,
+            escaped(track.name)
+        );
+        for (place, label) in &track.scale {
+            let at = y + ((1.0 - place) * f64::from(track.height - 10)) as u32 + 9;
+            let _ = write!(
+                body,
+                "<text class=\"y\" x=\"{}\" y=\"{at}\" text-anchor=\"end\">{}</text>",
+                LEFT - 6,
+                escaped(label)
+            );
+        }
         let _ = write!(
             body,
             "<rect class=\"ground\" x=\"{LEFT}\" y=\"{y}\" width=\"{PLOT}\" height=\"{0}\"/><svg x=\"{LEFT}\" y=\"{y}\" width=\"{PLOT}\" \

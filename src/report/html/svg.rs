@@ -22,6 +22,15 @@ pub(crate) fn escaped(text: &str) -> String {
     out
 }
 
+/// Escapes `text` for markup, with the parts between backticks as code.
+pub(super) fn with_code(text: &str) -> String {
+    let code = |(at, part): (usize, &str)| match at % 2 {
+        1 => format!("<code>{}</code>", escaped(part)),
+        _ => escaped(part),
+    };
+    text.split('`').enumerate().map(code).collect()
+}
+
 /// Maximum letters of a part that is never broken across lines. A longer part is broken as text.
 const PART: usize = 28;
 
@@ -104,6 +113,11 @@ mod tests {
         assert_eq!(in_parts("p50 1 ms · <a>"), "<span>p50 1 ms</span> · <span>&lt;a&gt;</span>");
         let long = "a part that is longer than a line of the column";
         assert_eq!(in_parts(long), long);
+    }
+
+    #[test]
+    fn backticks_become_code() {
+        assert_eq!(with_code("a larger `buffer<` helps"), "a larger <code>buffer&lt;</code> helps");
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! The step ribbon: tracks of the consumer, threads, workers and memory over the time of the run.
 
-use super::super::format::{bytes, percent};
+use super::super::format::{bytes, count, percent};
 use super::super::{Place, Report};
 use super::columns::{Column, Columns};
 use super::knobs::turned;
+use super::row::{Ticks, up_to};
 use super::svg;
 use crate::cx::Cause;
 
@@ -16,7 +17,12 @@ pub(super) struct Track {
     pub(super) shapes: String,
     /// Height in pixels.
     pub(super) height: u32,
+    /// Scale left of the shapes, from the bottom.
+    pub(super) scale: Ticks,
 }
+
+/// Unit of the axis of time.
+pub(super) const RUN: &str = "time of the run";
 
 /// Returns the colour class and the name of a cause.
 pub(super) fn cause(cause: Cause) -> (&'static str, &'static str) {
@@ -64,32 +70,48 @@ pub(super) fn tracks(report: &Report, columns: &Columns) -> Vec<Track> {
         detail: format!("waited {}", percent(report.consumer_wait_share)),
         shapes: consumer(all),
         height: 64,
+        scale: up_to("100 %"),
     }];
     if let Some(fill) = report.buffer_fill {
         let most = report.picture.capacity.max(1) as f64;
         let ready: Vec<f64> = all.iter().map(|column| column.ready / most).collect();
-        tracks.push(line("batches ready", format!("{} full when asked", whole(fill)), svg::area("ready", &ready)));
+        tracks.push(line(
+            "batches ready",
+            format!("{} full when asked", whole(fill)),
+            svg::area("ready", &ready),
+            up_to(count(most)),
+        ));
     }
     let mean = |of: fn(&Column) -> f64| all.iter().map(of).sum::<f64>() / all.len().max(1) as f64;
     let share = |of: fn(&Column) -> f64| all.iter().map(of).collect::<Vec<_>>();
     if report.stages.iter().any(|stage| stage.place == Place::Suffix && stage.self_s > 0.0) {
         let busy = format!("{} busy", whole(mean(|column| column.reader)));
-        tracks.push(line("one thread, in order", busy, svg::area("work", &share(|column| column.reader))));
+        tracks.push(line(
+            "one thread, in order",
+            busy,
+            svg::area("work", &share(|column| column.reader)),
+            up_to("100 %"),
+        ));
     }
     if report.threads > 0 {
-        let (what, count) = match &report.workers {
+        let (what, number) = match &report.workers {
             Some(workers) => ("workers", format!("{} with {} threads", workers.workers.len(), report.threads)),
             None => ("threads", report.threads.to_string()),
         };
-        let busy = format!("{count} · {} busy", whole(mean(|column| column.threads)));
-        tracks.push(line(what, busy, svg::area("work", &share(|column| column.threads))));
+        let busy = format!("{number} · {} busy", whole(mean(|column| column.threads)));
+        tracks.push(line(what, busy, svg::area("work", &share(|column| column.threads)), up_to("100 %")));
     }
     tracks.extend(own_memory(all));
     tracks.extend(memory_of_workers(all));
     let workers = report.workers.iter().flat_map(|workers| &workers.decisions);
     for knob in turned(report.decisions.iter().chain(workers), all.len(), |at_s| columns.place(at_s)) {
         let marks: String = knob.changes.iter().map(|at| svg::mark("ink", *at)).collect();
-        tracks.push(line(knob.name, knob.detail, svg::area("knob", &knob.heights) + &marks));
+        tracks.push(line(
+            knob.name,
+            knob.detail,
+            svg::area("knob", &knob.heights) + &marks,
+            up_to(knob.most.to_string()),
+        ));
     }
     tracks
 }
@@ -97,33 +119,31 @@ pub(super) fn tracks(report: &Report, columns: &Columns) -> Vec<Track> {
 /// Returns the track of the memory of this process.
 fn own_memory(all: &[Column]) -> Option<Track> {
     let most = all.iter().map(|column| column.memory).fold(0.0, f64::max);
-    let memory: Vec<f64> = all.iter().map(|column| column.memory / most * FULL).collect();
-    (most > 0.0).then(|| line("memory", format!("{} at most", bytes(most)), svg::area("memory", &memory)))
+    let memory: Vec<f64> = all.iter().map(|column| column.memory / most).collect();
+    let shapes = svg::area("memory", &memory);
+    (most > 0.0).then(|| line("memory", format!("{} at most", bytes(most)), shapes, up_to(bytes(most))))
 }
 
 /// Returns the track of the memory of workers: private memory, shared memory above it, and a line at their budget.
 fn memory_of_workers(all: &[Column]) -> Option<Track> {
     let budget = all.iter().map(|column| column.workers.budget).max().filter(|budget| *budget > 0)?;
     let most = all.iter().map(|column| column.workers.used()).max().unwrap_or(0);
-    let share = |size: u64| FULL * size as f64 / budget.max(most) as f64;
+    let share = |size: u64| size as f64 / budget.max(most) as f64;
     let heaps: Vec<f64> = all.iter().map(|column| share(column.workers.heaps)).collect();
     let shared = all.iter().map(|column| (share(column.workers.heaps), share(column.workers.used())));
     let shapes = svg::area("memory", &heaps)
         + &svg::bars("shared", &shared.collect::<Vec<_>>())
         + &svg::level("ink", share(budget));
     let detail = format!("{} at most · budget {}", bytes(most as f64), bytes(budget as f64));
-    Some(Track { height: 34, ..line("memory of workers", detail, shapes) })
+    Some(Track { height: 34, ..line("memory of workers", detail, shapes, up_to(bytes(budget.max(most) as f64))) })
 }
-
-/// Height of the largest value, as a share of the track.
-const FULL: f64 = 0.9;
 
 fn whole(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)
 }
 
-fn line(name: &'static str, detail: String, shapes: String) -> Track {
-    Track { name, detail, shapes, height: 26 }
+fn line(name: &'static str, detail: String, shapes: String, scale: Ticks) -> Track {
+    Track { name, detail, shapes, height: 26, scale }
 }
 
 /// Returns the waits by cause, stacked on the ground colour of a consumer at work.
@@ -143,6 +163,7 @@ fn consumer(columns: &[Column]) -> String {
 
 /// A cause of waits in the legend.
 pub(super) struct Entry {
+    pub(super) cause: Cause,
     /// Colour class.
     pub(super) class: &'static str,
     pub(super) name: &'static str,
@@ -153,8 +174,8 @@ pub(super) struct Entry {
 
 /// Returns the causes in the run, the largest first.
 pub(super) fn legend(report: &Report, columns: &Columns) -> Vec<Entry> {
-    let count = columns.all.len().max(1) as f64;
-    let share = |cause: Cause| columns.all.iter().map(|column| column.waits[cause as usize]).sum::<f64>() / count;
+    let all = columns.all.len().max(1) as f64;
+    let share = |cause: Cause| columns.all.iter().map(|column| column.waits[cause as usize]).sum::<f64>() / all;
     let entry = |kind| {
         let (class, name) = cause(kind);
         // A consumer that makes elements in `next` waits for its own work.
@@ -165,7 +186,7 @@ pub(super) fn legend(report: &Report, columns: &Columns) -> Vec<Entry> {
             ),
             _ => (name, meaning(kind)),
         };
-        Entry { class, name, meaning, share: share(kind) }
+        Entry { cause: kind, class, name, meaning, share: share(kind) }
     };
     let mut entries: Vec<_> = Cause::ALL.into_iter().map(entry).filter(|entry| entry.share >= 0.0005).collect();
     entries.sort_by(|a, b| b.share.total_cmp(&a.share));
