@@ -20,6 +20,13 @@ fn long_help_has_examples_and_exit_codes_and_short_help_is_short() {
 }
 
 #[test]
+fn both_spellings_name_the_command() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(ok(folder.path(), &["tokenize", "-h"]), ok(folder.path(), &["tokenise", "-h"]));
+    assert!(ok(folder.path(), &["--help"]).contains("tokenise         Writes text as token ids"));
+}
+
+#[test]
 fn slips_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
