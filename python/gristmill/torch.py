@@ -1,6 +1,6 @@
-"""Batches as PyTorch's tensors, in its `DataLoader` and without it.
+"""Batches as tensors of PyTorch, with or without its `DataLoader`.
 
-Imported when it is first used, as `gristmill.torch`; it needs PyTorch.
+The module `gristmill.torch` is imported at its first use. It requires PyTorch.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from gristmill._options import LoaderOptions
 
-# PyTorch's functions are typed in part, which strict checkers take for an error wherever they are called.
+# PyTorch's functions are partly typed. Strict checkers report an error for each call.
 _torch, _data = cast("Any", torch), cast("Any", _torch_data)
 
 _check_loader_options: Callable[..., None] = getattr(_gristmill, "_check_loader_options")
@@ -38,11 +38,11 @@ _FORMAT = 1
 
 
 def to_tensors(tree: Any, *, pin_memory: bool = False) -> Any:
-    """`tree` with tensors for its arrays; what is no array of numbers, such as text, stays as it is.
+    """Returns `tree` with tensors in place of its arrays of numbers. Other leaves, such as text, stay unchanged.
 
-    A tensor shares the memory of an array that may be written to. PyTorch knows no read-only tensors, so read-only
-    arrays are copied: ask for batches that are not, by `loader(writable=True)`. With `pin_memory`, where there is CUDA,
-    every array is copied once, into page-locked memory, from which `tensor.to(device, non_blocking=True)` does not wait.
+    A tensor shares the memory of a writable array. PyTorch has no read-only tensors, so read-only arrays are copied;
+    `loader(writable=True)` yields writable arrays. With `pin_memory` and CUDA, every array is copied once into page-locked memory,
+    from which `tensor.to(device, non_blocking=True)` returns without waiting.
     """
     pinned = pin_memory and bool(_torch.cuda.is_available())
     convert = _pinned if pinned else _tensor
@@ -51,7 +51,7 @@ def to_tensors(tree: Any, *, pin_memory: bool = False) -> Any:
 
 def _converted(leaf: Any, convert: Callable[[np.ndarray[Any, Any]], Any]) -> Any:
     if isinstance(leaf, list):
-        # Numbers of NumPy are numbers of Python, too, as far as a list of them is a leaf.
+        # In a list that is a leaf, numbers of NumPy count as numbers of Python.
         return [_converted(part, convert) for part in cast("Any", leaf)]
     if not isinstance(leaf, (np.ndarray, np.generic)):
         return leaf
@@ -60,14 +60,14 @@ def _converted(leaf: Any, convert: Callable[[np.ndarray[Any, Any]], Any]) -> Any
 
 
 def _tensor(array: np.ndarray[Any, Any]) -> Any:
-    # It also wants native byte order, and no negative strides.
+    # PyTorch also requires native byte order and no negative strides.
     plain = array.flags.writeable and array.dtype.isnative and min(array.strides, default=0) >= 0
     return _shared(array if plain else np.array(array, dtype=array.dtype.newbyteorder("="), order="C"))
 
 
 def _shared(array: np.ndarray[Any, Any]) -> Any:
     if array.dtype.name == "bfloat16":
-        # NumPy and PyTorch have no name for it that both know.
+        # NumPy and PyTorch have different names for the type.
         return _torch.from_numpy(array.view(np.int16)).view(_torch.bfloat16)
     return _torch.from_numpy(array)
 
@@ -81,19 +81,19 @@ def _pinned(array: np.ndarray[Any, Any]) -> Any:
 
 
 def varlen(batch: Mapping[str, Any], column: str = "tokens", *, ignore_index: int = -100) -> dict[str, Any]:
-    """Packed rows as the arguments that models of `transformers` take for FlashAttention: attention does not cross documents.
+    """Returns packed rows as the arguments of `transformers` models with FlashAttention. Attention does not cross documents.
 
-    The rows are laid end to end, as one row of B·T tokens. The padding of a row is a sequence of its own.
+    The rows are joined to one row of B·T tokens. The padding of each row is a separate sequence.
 
     Args:
         batch: A batch of packed rows of shape [B, T]: `column`, and its `…_segment_ids`, which are 0 for padding.
         column: The column of token ids.
-        ignore_index: The label of padding and of the first token of each document, which no token of the document comes before.
+        ignore_index: The label of padding, and of the first token of each document, which has no token before it.
 
     Returns:
-        `input_ids`, `labels` and `position_ids`, int64 of shape [1, B·T]; positions begin at 0 in each document and in the padding of
-        each row. `cu_seq_lens_q` and `cu_seq_lens_k`, int32 of shape [N + 1] (`cu_seqlens` of other libraries): where each of N
-        sequences begins, and the end. `max_length_q` and `max_length_k`: the length of the longest.
+        `input_ids`, `labels` and `position_ids`, int64 of shape [1, B·T]; positions restart at 0 in each document and in the padding of
+        each row. `cu_seq_lens_q` and `cu_seq_lens_k`, int32 of shape [N + 1] (`cu_seqlens` of other libraries): the start of each of N
+        sequences, and the end. `max_length_q` and `max_length_k`: the length of the longest sequence.
 
     Raises:
         ConfigError: The batch has no segment ids.
@@ -102,7 +102,7 @@ def varlen(batch: Mapping[str, Any], column: str = "tokens", *, ignore_index: in
     lacking = next((name for name in names if name not in batch), None)
     if lacking is not None:
         message = f"varlen: the batch has no column {lacking!r}; there are {', '.join(sorted(map(str, batch)))}"
-        raise _errors.make("config", message, "pack rows, by window_pack(…) or another of its kind, in front of batch(…)")
+        raise _errors.make("config", message, "pack rows before batch(…), for example by window_pack(…)")
     tokens, segments = (to_tensors(batch[name]) for name in names)
     begins = _torch.ones(segments.shape, dtype=_torch.bool, device=segments.device)
     begins[:, 1:] = segments[:, 1:] != segments[:, :-1]
@@ -125,14 +125,14 @@ def varlen(batch: Mapping[str, Any], column: str = "tokens", *, ignore_index: in
 
 
 def part(group: Any = None) -> Part:
-    """The part of every global batch that this process takes, by its place in a group of data-parallel processes.
+    """Returns the part of every global batch that this process receives, by its rank in a group of data-parallel processes.
 
-    It brings along the way to the other processes of the group, the store of `torch.distributed`: a loader with it compares what
-    they read, see its `guard`.
+    The part contains the store of `torch.distributed`. A loader with this part uses the store to compare the data of all processes:
+    see its `guard`.
 
     Args:
-        group: A device mesh of one dimension, such as `mesh["dp"]`, whose peers in other dimensions have the same part; a
-            process group; or nothing for all processes.
+        group: A device mesh of one dimension, such as `mesh["dp"]`, whose peers in other dimensions have an equal part; a
+            process group; or `None` for all processes.
 
     Raises:
         ConfigError: The mesh has several dimensions, or this process is not in the group.
@@ -144,12 +144,12 @@ def part(group: Any = None) -> Part:
         return _guarded(Part(group.get_local_rank(), group.size()), lambda: group.get_group())
     rank, count = _torch.distributed.get_rank(group), _torch.distributed.get_world_size(group)
     if rank < 0:
-        raise _errors.make("config", "this process is not in the group", "give it a group that it is in")
+        raise _errors.make("config", "this process is not in the group", "pass a group that contains this process")
     return _guarded(Part(rank, count), lambda: group)
 
 
 class _Store:
-    """The store by which the processes have met. Collectives on tensors have nothing to do with it."""
+    """The rendezvous store of the processes. It is independent of collectives on tensors."""
 
     def __init__(self, store: Any) -> None:
         self._store = store
@@ -165,13 +165,13 @@ class _Store:
         return {name: self._store.get(prefix + name).decode() for name in there}
 
     def delete(self, key: str) -> None:
-        # Files, by which processes of one machine may meet, keep what is written.
+        # A file store of processes on one machine keeps everything that is written.
         with contextlib.suppress(RuntimeError):
             self._store.delete_key(key)
 
 
 def _guarded(part: Part, group: Callable[[], Any]) -> Part:
-    """The part, with the way to the other processes of a group, where there is one."""
+    """Returns the part, with the store of its process group if there is a group."""
     distributed = _torch.distributed
     if not (distributed.is_available() and distributed.is_initialized()):
         return part
@@ -188,17 +188,16 @@ def _guarded(part: Part, group: Callable[[], Any]) -> Part:
 class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[reportUntypedBaseClass, reportUnknownMemberType]
     """The elements of a gristmill dataset as tensors, for `torch.utils.data.DataLoader` or a plain loop.
 
-    `ds` makes its batches itself, so the usual way is `DataLoader(IterableDataset(ds, threads=4), batch_size=None)`.
+    `ds` makes its batches itself, so the usual call is `DataLoader(IterableDataset(ds, threads=4), batch_size=None)`.
     Other `options` are those of `ds.loader`. If `ds` makes global batches, `part=gm.torch.part()` selects the rows of this process. States are
-    then equal on all processes, and `guard` with `guard_timeout` stops processes that read other data. Tensors share the memory of the batch
-    if nobody else views it; `to_tensors` describes other cases, and `pin_memory`.
+    then equal on all processes, and `guard` with `guard_timeout` stops processes that read different data. Tensors share the memory of the batch
+    if no other object views it; `to_tensors` describes other cases, and `pin_memory`.
 
-    With `num_workers` of PyTorch's own, the stream stays the same: of n workers the i-th delivers elements i, i + n, …,
-    which the `DataLoader` puts back in order. Each of them evaluates the whole pipeline for that, and says so; `threads`
-    evaluate it once.
+    `num_workers` of the `DataLoader` does not change the stream: worker i of n delivers elements i, i + n, …, and the `DataLoader`
+    restores their order. Each of these workers evaluates the whole pipeline, and logs a warning. `threads` evaluate it once.
 
-    `state_dict` and `load_state_dict` are the protocol of torchdata's `StatefulDataLoader`, which also asks the workers.
-    In a plain `DataLoader` with `num_workers=0`, `state_dict` is behind the batch that the loop has.
+    `state_dict` and `load_state_dict` are the protocol of torchdata's `StatefulDataLoader`, which also calls them in its workers.
+    In a plain `DataLoader` with `num_workers=0`, `state_dict` is the state after the last delivered batch.
     """
 
     def __init__(
@@ -217,13 +216,13 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
         self._next_state: dict[str, Any] | None = None
 
     def __iter__(self) -> "TensorIterator":
-        # A worker's memory is not the trainer's, and a worker leaves the device alone.
+        # A worker's memory is separate from the trainer's, and a worker does not use the device.
         is_worker = _data.get_worker_info() is not None
         pin = self._pin_memory and not is_worker
         options: LoaderOptions = {"writable": not pin}
         options.update(self._options)
         if is_worker:
-            # Several workers of one process are no hosts.
+            # Several workers of one process do not count as hosts.
             options["guard"] = None
             shared = [name for name in ("metrics", "record", "trace") if options.get(name) is not None]
             if shared:
@@ -237,7 +236,7 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
         return self._running
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the newest pass over it is: positions, which JSON can hold."""
+        """Returns the state of the newest pass: positions, which JSON can represent."""
         if self._next_state is not None:
             return dict(self._next_state)
         if self._running is None:
@@ -245,12 +244,12 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
         return self._running.state_dict()
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """The next pass over it starts where `state_dict` was taken."""
+        """Makes the next pass start at the position of `state_dict`."""
         self._next_state = dict(state_dict)
 
 
 def _place() -> tuple[int, int]:
-    """This process among PyTorch's workers: `index` of `count`."""
+    """Returns `index` and `count` of this process among the workers of PyTorch."""
     worker = _data.get_worker_info()
     if worker is None:
         return 0, 1
@@ -261,10 +260,10 @@ def _place() -> tuple[int, int]:
 
 
 class TensorIterator(Closing):
-    """A pass whose arrays are tensors: what `iter` of an `IterableDataset` gives.
+    """A pass whose arrays are tensors: `iter` of an `IterableDataset` returns it.
 
-    Page-locked memory is of one process: with `pin_memory`, whatever is asked of it in a fork of the process that made it
-    raises `gristmill.WorkerError`, and `close` does nothing.
+    Page-locked memory belongs to one process. With `pin_memory`, every method raises `gristmill.WorkerError` in a fork of that
+    process, except `close`, which does nothing.
     """
 
     def __init__(self, source: DatasetIterator, pin_memory: bool, index: int, count: int) -> None:
@@ -272,7 +271,7 @@ class TensorIterator(Closing):
         self._pin_memory = pin_memory
         self._origin = Origin()
         self._index, self._count = index, count
-        # Elements that other workers deliver in front of the next one.
+        # Elements that other workers deliver before the next element.
         self._skip = index
 
     def _check_process(self) -> None:
@@ -291,7 +290,7 @@ class TensorIterator(Closing):
             self._skip = self._count - 1
             raise
         except BaseException:
-            # An interrupt: the batch is the next one again.
+            # After an interrupt, the batch is delivered again.
             self._source.back()
             raise
         self._skip = self._count - 1
@@ -304,14 +303,14 @@ class TensorIterator(Closing):
             return to_tensors(batch, pin_memory=True)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the consumer is, whatever was read ahead."""
+        """Returns the position of the consumer. Elements that were read ahead do not count."""
         self._check_process()
         place = {"format": _FORMAT, "worker": self._index, "workers": self._count, "skip": self._skip}
-        # As text: loaders that walk over states take a tree for one of their own.
+        # The state is text, because some loaders treat a tree in a state as their own.
         return {**place, "state": json.dumps(self._source.get_state())}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Goes to where `state_dict` was taken, by the same worker of as many."""
+        """Moves to the position of `state_dict`. The index and the number of the worker must be those of the state."""
         self._check_process()
         if state_dict.get("format") != _FORMAT or not isinstance(state_dict.get("state"), str):
             raise _errors.make("state", f"not a state of gristmill.torch: it has {sorted(state_dict)}", None)
@@ -323,7 +322,7 @@ class TensorIterator(Closing):
         self._skip = int(state_dict["skip"])
 
     def repart(self, part: Part | tuple[int, int] | str) -> None:
-        """Delivers the rows of another part from the next batch on: where processes have come or gone.
+        """Switches to the rows of another part from the next batch on, after processes have joined or left.
 
         Args:
             part: The part, as for `IterableDataset`.
@@ -332,10 +331,10 @@ class TensorIterator(Closing):
         self._source.repart(part)
 
     def back(self, count: int = 1) -> None:
-        """Gives the last batches back: they are delivered again, after a step that was not committed.
+        """Returns the last batches to the pass, which delivers them again, after a step that was not committed.
 
         Args:
-            count: How many; 2 at most.
+            count: Number of batches, at most 2.
         """
         self._check_process()
         if self._count > 1:
@@ -343,34 +342,34 @@ class TensorIterator(Closing):
         self._source.back(count)
 
     def report(self) -> Report:
-        """Where the time went so far."""
+        """Returns the report of the pass so far."""
         self._check_process()
         return self._source.report()
 
     def close(self) -> None:
-        """Ends the threads and lets go of everything that was read ahead."""
+        """Ends the threads and releases everything that was read ahead."""
         if self._origin.is_here() or not self._pin_memory:
             self._source.close()
 
 
-# No batch: the pass is over.
+# Stands for the end of a pass.
 _END = object()
 
 
 class StatefulLoader:
-    """Epochs of a gristmill dataset, with the interface of torchdata's `StatefulDataLoader`, for trainers that expect one.
+    """Epochs of a gristmill dataset, with the interface of torchdata's `StatefulDataLoader`.
 
-    Batch n of a training is element n of one stream, in whatever way the trainer cuts it into epochs. A loop that is left early is
-    followed by one that starts behind its last batch, and a loader that is given a state goes on in the epoch that it was taken in. States are those
-    of all processes, and behind the batch that the loop has, whatever was read ahead.
+    Batch n of a training run is element n of one stream. The length of the trainer's epochs does not matter. If a loop ends early, the
+    next loop starts after its last batch. A loader with a restored state continues in the epoch of the state. The state is the position after
+    the last delivered batch, and is equal on all processes.
 
-    Of a `MapDataset` an epoch is `len(ds)` elements of `ds.repeat()`, so each is shuffled anew. Of an `IterDataset` it is `length` elements, and
-    the stream may be without end; where no length is given it is a pass, and all are alike.
+    An epoch of a `MapDataset` has `len(ds)` elements of `ds.repeat()`, so each epoch is shuffled anew. An epoch of an `IterDataset` has
+    `length` elements, and the stream may be endless. Without `length`, an epoch is one pass, and all epochs are equal.
 
     Args:
         ds: The dataset, which makes its batches itself.
-        length: Batches of an epoch, which `len` says to the trainer. One that is not told reads a batch ahead to find the end, and
-            states are then behind that batch.
+        length: Batches of an epoch, the result of `len`. A trainer without `len` reads a batch ahead to find the end of the epoch; its
+            states are then after that batch.
         pin_memory: Whether tensors are in page-locked memory.
         options: Options of `ds.loader`, as for `IterableDataset`.
 
@@ -389,28 +388,28 @@ class StatefulLoader:
         if isinstance(ds, MapDataset):
             length, ds = len(ds) if length is None else length, ds.repeat()
         if length is not None and length < 1:
-            raise _errors.make("config", f"an epoch of {length} batches", "give it 1 at least")
+            raise _errors.make("config", f"an epoch of {length} batches", "the smallest length is 1")
         self._length = length
         self._data = IterableDataset(ds, pin_memory=pin_memory, **options)
         self._pass: TensorIterator | None = None
-        # Where the next pass starts, as JSON: at the start if it is empty.
+        # Position of the next pass, as JSON; empty for the start.
         self._start = ""
-        # Batches of this epoch that were delivered, and whether the next loop goes on in it.
+        # Number of delivered batches of this epoch, and whether the next loop continues it.
         self._step, self._goes_on = 0, False
         self._loops = 0
 
     def __len__(self) -> int:
-        """Batches of an epoch.
+        """Returns the number of batches of an epoch.
 
         Raises:
-            TypeError: The dataset is a stream, and no length was given.
+            TypeError: The dataset is a stream, and `length` was not given.
         """
         if self._length is None:
             raise TypeError("how many batches an epoch of a stream has is not known: StatefulLoader(ds, length=…)")
         return self._length
 
     def __iter__(self) -> Iterator[Any]:
-        """Starts the next epoch, or goes on in the one in which a state was taken."""
+        """Starts the next epoch, or continues the epoch of a restored state."""
         self._loops += 1
         return self._epoch(self._loops)
 
@@ -421,7 +420,7 @@ class StatefulLoader:
         self._goes_on = False
         batch = self._draw()
         if batch is _END and self._start == "":
-            # The last epoch took all that the pass had.
+            # The last epoch has used up the pass.
             batch = self._draw()
         while batch is not _END:
             self._step += 1
@@ -432,13 +431,13 @@ class StatefulLoader:
     def _check_newest(self, loop: int) -> None:
         if loop != self._loops:
             message = "a newer loop goes over this loader, or a state was loaded"
-            raise _errors.make("config", message, "use one loader for each loop that runs at a time")
+            raise _errors.make("config", message, "use a separate loader for each concurrent loop")
 
     def _is_over(self) -> bool:
         return self._length is not None and self._step >= self._length
 
     def _draw(self) -> Any:
-        """The next batch of the pass, which is started where there is none, or `_END` and an end to it."""
+        """Returns the next batch of the pass, or `_END` after its end. Starts the pass if there is none."""
         if self._pass is None:
             if self._start:
                 self._data.load_state_dict(json.loads(self._start))
@@ -450,43 +449,43 @@ class StatefulLoader:
             return _END
 
     def _forget(self, start: str, step: int) -> None:
-        """Ends the pass: the next one starts elsewhere."""
+        """Ends the pass. The next pass has another start."""
         if self._pass is not None:
             self._pass.close()
         self._pass, self._start, self._step = None, start, step
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the newest loop is: a few hundred bytes of numbers and text, which JSON, `torch.save` and
-        `torch.distributed.checkpoint` can hold.
+        """Returns the position of the newest loop: a few hundred bytes of numbers and text, which JSON, `torch.save` and
+        `torch.distributed.checkpoint` can store.
         """
         start = self._start if self._pass is None else json.dumps(self._pass.state_dict())
         return {"format": _FORMAT, "step": self._step, "pass": start}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Goes to where `state_dict` was taken: the next loop goes on in that epoch, or with the next one if it was over.
+        """Moves to the position of `state_dict`. The next loop continues that epoch, or starts the next epoch if it was complete.
 
         Raises:
-            StateError: It is no state of a `StatefulLoader`. One of another pipeline is an error in the next loop.
+            StateError: It is not a state of a `StatefulLoader`. A state of another pipeline raises an error in the next loop.
         """
         if state_dict.get("format") != _FORMAT or not isinstance(state_dict.get("pass"), str):
             message = f"not a state of gristmill.torch.StatefulLoader: it has {sorted(state_dict)}"
-            raise _errors.make("state", message, "give it what `state_dict` of a StatefulLoader returned")
+            raise _errors.make("state", message, "pass the result of `state_dict` of a StatefulLoader")
         self._loops += 1
         self._forget(state_dict["pass"], int(state_dict["step"]))
         self._goes_on = True
 
     def report(self) -> Report:
-        """Where the time went in the pass that runs, over its epochs.
+        """Returns the report of the current pass, over its epochs.
 
         Raises:
-            ConfigError: No batch was asked for yet, or the pass is over.
+            ConfigError: The pass has not begun, or has ended.
         """
         if self._pass is None:
-            raise _errors.make("config", "no pass runs", "ask for the report in the loop")
+            raise _errors.make("config", "no pass is running", "call report() inside the loop")
         return self._pass.report()
 
     def close(self) -> None:
-        """Ends the threads; the next loop goes on where this one is."""
+        """Ends the threads. The next loop continues after the last batch of this loop."""
         if self._pass is not None:
             state = self.state_dict()
             self._loops += 1

@@ -185,7 +185,7 @@ def test_parts_of_one_state() -> None:
 
 def test_the_report_is_of_the_pass_that_runs() -> None:
     epochs = loader(threads=1)
-    with pytest.raises(gm.ConfigError, match="no pass runs"):
+    with pytest.raises(gm.ConfigError, match="no pass is running"):
         epochs.report()
     for _ in epochs:
         pass
