@@ -34,7 +34,7 @@ def report(loader: Any) -> Report | None:
     ask = getattr(loader, "report", None)
     if not callable(ask):
         told = f"there are no metrics of {type(loader).__name__}: it is no pass over a dataset"
-        raise _errors.make("config", told, "give it what `loader()` returns, and loop over the same")
+        raise _errors.make("config", told, "pass the result of `loader()`, and loop over it")
     try:
         found = ask()
     except (ValueError, RuntimeError, _errors.Error):

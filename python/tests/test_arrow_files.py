@@ -76,7 +76,7 @@ def test_feather(tmp_path: Path) -> None:
     feather.write_feather(table, tmp_path / "b.feather", compression="zstd")
     assert plain(list(gm.MapDataset.arrow(tmp_path))) == ROWS
     (tmp_path / "old.feather").write_bytes(b"FEA1" + bytes(100))
-    with pytest.raises(gm.UnsupportedError, match=r"old\.feather.*first version of Feather"):
+    with pytest.raises(gm.UnsupportedError, match=r"old\.feather.*version 1 of Feather"):
         gm.MapDataset.arrow(tmp_path / "old.feather")
 
 

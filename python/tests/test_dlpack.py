@@ -218,7 +218,7 @@ def test_native_stages_take_what_exports_itself() -> None:
     first = rows[0]["x"]
     memory[:] = -1
     assert first.dtype == np.int16 and first.tolist() == [0, 1, 2, 3]
-    with pytest.raises(gm.DataError, match="native stages have nothing for object"):
+    with pytest.raises(gm.DataError, match="native stages do not support object"):
         next(iter(gm.MapDataset.range(1).map(lambda x: {"x": object()}).drop_columns("none")))
 
 

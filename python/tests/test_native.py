@@ -40,7 +40,7 @@ def test_everything_else_comes_back_too() -> None:
     [
         (5, "native stages take dicts of arrays and text, got int"),
         ({1: 2}, "the keys of an element are text, got int"),
-        ({"z": 1j}, "native stages have nothing for complex, in field \"z\""),
+        ({"z": 1j}, "native stages do not support complex, in field \"z\""),
         ({"a": {"z": np.zeros(2, complex)}}, "no arrays of dtype complex128, in field \"z\", in field \"a\""),
         ({"big": 1 << 70}, "exceeds int64"),
         ({"x": np.zeros(2, ">i4")}, "dtype >i4"),

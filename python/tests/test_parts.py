@@ -206,7 +206,7 @@ def test_a_deal_that_cannot_be_is_refused() -> None:
         uneven().loader(part=gm.Part.listed([0], BATCH), deal=gm.Deal.balanced(cost))
     with pytest.raises(gm.ConfigError, match="no column of a batch ends in segment_ids or segmentation.*there are x, length"):
         next(uneven().loader(part=(0, 2), deal=gm.Deal.balanced(cost)))
-    with pytest.raises(gm.ConfigError, match="not from both"):
+    with pytest.raises(gm.ConfigError, match="not both"):
         gm.Cost(1, segments="a", lengths="b")
     with pytest.raises(TypeError, match='a deal is "even"'):
         uneven().loader(part=(0, 2), deal="balanced")  # type: ignore[arg-type]

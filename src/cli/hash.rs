@@ -21,10 +21,10 @@ use crate::{Element, Error, Part, Result};
     "gristmill hash host-0.json host-1.json --same-as whole.json"
 ))]
 pub(crate) struct Args {
-    /// Files with what `gristmill run --json` or `gristmill bench --json` printed
+    /// Files with the output of `gristmill run --json` or `gristmill bench --json`
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Such a file of a run to compare with; exit code 1 if its rows differ
+    /// File of another run to compare with; exit code 1 if its rows differ
     #[arg(long, value_name = "FILE")]
     same_as: Option<PathBuf>,
     /// Print one JSON object instead of text
@@ -150,7 +150,7 @@ fn of_points(points: &[Point]) -> Result<Rows> {
         _ => {
             let names: Vec<_> = pipelines.iter().map(|data| data.join(" ")).collect();
             let text = format!("digests of several pipelines do not add up: {}", names.join("; "));
-            Err(Error::data(text).help("a sweep over executors and parts delivers one pipeline"))
+            Err(Error::data(text).help("sweep over executors and parts only: the pipeline is then equal"))
         }
     }
 }

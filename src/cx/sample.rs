@@ -26,7 +26,7 @@ pub(super) struct Sample {
     pub(super) on: bool,
     /// True if its time on a core is also observed.
     pub(super) looks: bool,
-    /// Elements or chunks to begin up to the next measured one.
+    /// Number of elements or chunks to begin before the next measurement.
     countdown: u32,
     /// Number of elements that each element of the last measured piece represents.
     pub(super) weight: f64,
@@ -109,7 +109,7 @@ impl Sample {
             // Nothing was measured, so there is nothing to scale. These elements count for the next stretch.
             return 1.0;
         }
-        // The scale covers the elements after the last measured one. The next measured one covers later elements.
+        // The scale covers the elements after the last measured one. The next measured element covers later elements.
         self.pending = 0;
         std::mem::take(&mut self.begun) as f64 / std::mem::take(&mut self.stood_for) as f64
     }

@@ -19,6 +19,6 @@ pub(super) fn outside(work: impl FnOnce() + Send + 'static) {
         return work();
     }
     if let Err(error) = std::thread::Builder::new().name("gristmill-device".into()).spawn(work) {
-        tracing::warn!(%error, "no thread to end a client or unpin memory on: they stay");
+        tracing::warn!(%error, "no thread was started to end clients and unpin memory, so they stay");
     }
 }

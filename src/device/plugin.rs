@@ -98,7 +98,7 @@ fn table_of(path: &Path) -> Result<NonNull<c_void>> {
     type GetPjrtApi = unsafe extern "C" fn() -> *mut c_void;
     // SAFETY: the function of this name has this type in every plugin.
     let function = unsafe { library.get::<GetPjrtApi>(c"GetPjrtApi") }
-        .map_err(|_| Error::unsupported("is no PJRT plugin: it has no function GetPjrtApi").path(path))?;
+        .map_err(|_| Error::unsupported("is not a PJRT plugin: it has no function GetPjrtApi").path(path))?;
     // SAFETY: the function has no arguments and may be called at any time.
     NonNull::new(unsafe { function() })
         .ok_or_else(|| Error::new(ErrorKind::Device, "GetPjrtApi gave no table of functions").path(path))

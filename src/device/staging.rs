@@ -44,7 +44,7 @@ fn collect<'a>(prefix: &str, batch: &'a Batch, found: &mut Vec<(Name, &'a Array)
             Value::Tree(tree) => collect(&name, tree, found)?,
             other => {
                 let text = format!("{name} is {}, and only arrays go to a device", other.kind());
-                return Err(Error::data(text).help("take the field out of the batches before they are sent"));
+                return Err(Error::data(text).help("remove the field from the batches before the transfer"));
             }
         }
     }

@@ -164,7 +164,9 @@ impl KeyFile {
     pub fn gather(&self, slots: &[u64], into: &mut KeyBlock) -> Result<()> {
         if into.columns() != self.head.columns.len() {
             let (columns, room) = (self.head.columns.len(), into.columns());
-            return Err(Error::config(format!("keys of {columns} columns for a block of {room}")).path(&self.path));
+            return Err(
+                Error::config(format!("the keys have {columns} columns, but the block has {room}")).path(&self.path)
+            );
         }
         let mut behind = 0;
         for (at, &slot) in slots.iter().enumerate() {

@@ -117,7 +117,8 @@ impl KeyHead {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there are too many columns or slots, or if a column is repeated.
     pub(super) fn check_writable(&self) -> Result<()> {
         if self.columns.len() > MOST_COLUMNS {
-            let text = format!("keys with lengths of {} columns, at most {MOST_COLUMNS} are held", self.columns.len());
+            let text =
+                format!("keys with lengths of {} columns: at most {MOST_COLUMNS} are possible", self.columns.len());
             return Err(Error::config(text));
         }
         if self.len > MOST_SLOTS {

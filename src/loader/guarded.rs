@@ -444,7 +444,7 @@ enum Heard {
 enum Wait {
     /// The others were silent until the timeout.
     Over,
-    /// The consumer's patience has run out.
+    /// The consumer's timeout has passed.
     Pending,
     /// Time until the next look.
     Nap(Duration),

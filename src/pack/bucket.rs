@@ -136,7 +136,7 @@ impl BucketPlanner {
         let bucket = self.boundaries.partition_point(|&boundary| boundary < len);
         if bucket == self.boundaries.len() {
             let longest = self.longest();
-            return Err(Error::data(format!("a sequence has {len} cells, the last bucket takes {longest}")));
+            return Err(Error::data(format!("a sequence has {len} cells, but the last bucket takes {longest}")));
         }
         if self.is_ready() {
             return Err(Error::config("a batch must be taken first"));
@@ -276,7 +276,7 @@ mod tests {
         assert!(refused(&[4], BatchSize::PerBucket(vec![1, 2])).contains("a batch size above 0 each"));
         assert!(refused(&[4], BatchSize::Tokens(0)).contains("0 tokens"));
         let mut planner = BucketPlanner::new(&options(BatchSize::Fixed(1), 4)).unwrap();
-        assert!(planner.push(17).unwrap_err().message().contains("17 cells, the last bucket takes 16"));
+        assert!(planner.push(17).unwrap_err().message().contains("17 cells, but the last bucket takes 16"));
         planner.push(3).unwrap();
         assert!(planner.push(3).is_err());
     }

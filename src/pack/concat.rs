@@ -202,7 +202,7 @@ impl ConcatThenSplit {
         });
         if !fits || from.len() != self.lens.len() || takes.len() != from.len() {
             return Err(Error::data(format!(
-                "{takes:?} cells from {from:?} on of an element of {:?} cells",
+                "cannot take {takes:?} cells from {from:?} on: the element has {:?}",
                 self.lens
             )));
         }

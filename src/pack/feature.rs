@@ -82,7 +82,9 @@ impl Feature {
         }
         if !self.padding.is_empty() && self.padding.len() != *cell {
             let bytes = self.padding.len();
-            return Err(Error::config(format!("feature {name:?}: padding of {bytes} bytes for cells of {cell}")));
+            return Err(Error::config(format!(
+                "feature {name:?}: the padding value has {bytes} bytes, but a cell has {cell}"
+            )));
         }
         Ok(())
     }

@@ -76,7 +76,7 @@ impl<B: RowBatch> RowBatch for Padded<B> {
     fn take_rows(self, rows: &RowNumbers) -> Result<Self> {
         let real = rows.iter().filter(|&row| row < self.real).count();
         if rows.iter().take(real).any(|row| row >= self.real) {
-            return Err(Error::data("rows of a padded batch are taken with padding before real rows"));
+            return Err(Error::data("the rows of a padded batch must have the real rows first"));
         }
         Ok(Self { batch: self.batch.take_rows(rows)?, real, size: rows.len() })
     }

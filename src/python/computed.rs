@@ -27,7 +27,7 @@ impl Computed {
     pub(crate) fn new(object: &Bound<'_, PyAny>, dense: bool) -> PyResult<Self> {
         let kind = object.get_type().fully_qualified_name()?.to_string();
         if !object.hasattr("__getitem__")? {
-            let text = format!("a computed dataset has `__len__` and `__getitem__`, and {kind} has not");
+            let text = format!("a computed dataset needs `__len__` and `__getitem__`, and {kind} lacks them");
             return Err(PyTypeError::new_err(text));
         }
         Ok(Self { len: object.len()? as u64, object: Callable::of(object), kind, dense })

@@ -85,7 +85,7 @@ impl PyCost {
             (None, None) => Ok(cost),
             (Some(name), None) => Ok(cost.segments(name)),
             (None, Some(name)) => Ok(cost.lengths(name)),
-            (Some(_), Some(_)) => Err(Error::config("costs are read from `segments` or from `lengths`, not from both")),
+            (Some(_), Some(_)) => Err(Error::config("give `segments` or `lengths`, not both")),
         }
         .map(Self)
         .or_raise(py)

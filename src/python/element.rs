@@ -150,7 +150,7 @@ fn from_array_like(value: &Bound<'_, PyAny>, taking: Taking) -> Result<Value> {
     } else if has("__dlpack__")? {
         "from_dlpack"
     } else {
-        return Err(Error::data(format!("native stages have nothing for {}", type_name(value)))
+        return Err(Error::data(format!("native stages do not support {}", type_name(value)))
             .help("they take NumPy arrays, numbers, str, bytes, None, and dicts, lists and tuples of these"));
     };
     let array = buffer::numpy_module(value.py()).and_then(|numpy| numpy.call_method1(make, (value,)));

@@ -205,7 +205,7 @@ impl PyIterDataset {
     /// Repeats the whole stream. Every epoch has equal elements.
     ///
     /// Args:
-    ///     num_epochs (int | None): Number of epochs; without end by default.
+    ///     num_epochs (int | None): Number of epochs; endless by default.
     ///
     /// Raises:
     ///     ConfigError: `num_epochs` is 0.

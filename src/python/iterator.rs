@@ -281,7 +281,7 @@ impl PyDatasetIterator {
             Ok(text) => text.to_string(),
             Err(_) if state.is_instance_of::<pyo3::types::PyBytes>() => {
                 let bytes = String::from_utf8(state.extract()?);
-                bytes.map_err(|_| Error::state("not a checkpoint: its bytes are no text")).or_raise(py)?
+                bytes.map_err(|_| Error::state("not a checkpoint: its bytes are not text")).or_raise(py)?
             }
             Err(_) => json::text_of(state)?,
         };

@@ -49,7 +49,7 @@ pub(super) fn of_checkpoint<'py>(py: Python<'py>, checkpoint: &Checkpoint) -> Py
     Ok(dict.into_any())
 }
 
-/// Reads a value as `json.dumps` does: what that refuses is refused in its words.
+/// Reads a value as `json.dumps` does, with equal errors.
 ///
 /// # Errors
 /// `ValueError` for an integer of more than 64 bits, which would be rounded.

@@ -205,7 +205,7 @@ impl PyMapDataset {
     /// Args:
     ///     sizes (Sequence[float]): The sizes of all parts: fractions, which are below 1, or numbers of elements.
     ///     take (int): The index of the part to return; by default, a list of all parts is returned.
-    ///     seed (int): The seed by which elements are drawn for parts, from 0 to 2^32 - 1. The `seed` of the pipeline
+    ///     seed (int): The seed that assigns elements to parts, from 0 to 2^32 - 1. The `seed` of the pipeline
     ///         does not change it.
     ///     shuffle (bool): Whether elements are drawn at random. If false, the first part has the first elements, and
     ///         so on.

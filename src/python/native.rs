@@ -12,7 +12,7 @@ use crate::element::Element;
 use crate::error::Result;
 use crate::exec::Runtime;
 
-/// Elements as items, under the name of the stage that made them; a batch out of columns is one as well.
+/// Converts elements to items, with the name of the stage that made them. A batch of columns counts as an element.
 pub(super) struct Native(pub(super) BoxMap<Element>);
 
 impl Stage for Native {

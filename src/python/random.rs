@@ -10,7 +10,7 @@ use super::item::Item;
 use crate::error::Result;
 use crate::rng::ElementRng;
 
-/// A function that is given a `numpy.random.Generator` beside the element.
+/// A function of an element and a `numpy.random.Generator`.
 #[derive(Clone)]
 pub(crate) struct RandomFunction {
     function: Callable,

@@ -35,7 +35,7 @@ not change them. The generator is used again for the next element: do not keep i
 Args:
     transform (Callable[[Any, np.random.Generator], Any] | RandomMap): A function of the element and a
         `numpy.random.Generator`, or an object with a method `random_map`.
-    seed (int | None): The seed, from 0 to 2^32 - 1; by default, it is derived from the `seed` before it.
+    seed (int | None): The seed, from 0 to 2^32 - 1; by default, it is derived from the last `seed` stage before it.
 
 Raises:
     ConfigError: There is no seed, neither here nor in a `seed` before the stage."#

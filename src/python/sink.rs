@@ -148,7 +148,7 @@ fn token_type_of(name: &str) -> Result<TokenType> {
     match name {
         "uint16" => Ok(TokenType::U16),
         "uint32" => Ok(TokenType::U32),
-        _ => Err(Error::config(format!("`{name}` is no type of token ids; there are uint16 and uint32"))),
+        _ => Err(Error::config(format!("`{name}` is not a type of token ids: use uint16 or uint32"))),
     }
 }
 

@@ -26,7 +26,9 @@ impl PythonSource {
     pub(crate) fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let kind = object.get_type().fully_qualified_name()?.to_string();
         if !object.hasattr("__getitem__")? {
-            return Err(PyTypeError::new_err(format!("a source has `__len__` and `__getitem__`, and {kind} has not")));
+            return Err(PyTypeError::new_err(format!(
+                "a source needs `__len__` and `__getitem__`, and {kind} lacks them"
+            )));
         }
         let together = object.hasattr("__getitems__")?;
         Ok(Self { len: object.len()? as u64, object: Callable::of(object), kind, together })

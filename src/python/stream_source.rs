@@ -30,7 +30,7 @@ impl PythonStream {
     pub(crate) fn new(object: &Bound<'_, PyAny>, epochs: Option<u64>) -> PyResult<Self> {
         let kind = object.get_type().fully_qualified_name()?.to_string();
         if !object.hasattr("__iter__")? {
-            return Err(PyTypeError::new_err(format!("a stream has `__iter__`, and {kind} has not")));
+            return Err(PyTypeError::new_err(format!("a stream needs `__iter__`, and {kind} has none")));
         }
         if object.hasattr("__next__")? {
             let text =
@@ -220,7 +220,7 @@ impl DatasetIterator for PythonPass {
             }
             (PassState::Epoch { .. }, None) => Err(Error::state("the state is in an epoch, and the stream has none")
                 .help("give `epochs` to `source` as before")),
-            (_, Some(_)) => Err(Error::state("the state is in no epoch, and the stream has several")
+            (_, Some(_)) => Err(Error::state("the state has no epoch, but the stream has several epochs")
                 .help("omit `epochs` of `source` as before")),
             (state, None) => self.go_to(state),
         }

@@ -217,8 +217,8 @@ pub(super) fn add_to(module: &Bound<'_, PyModule>, classes: [&Bound<'_, PyType>;
         POSITIONAL,
         "Evaluates all stages before it in worker processes, within a memory budget. The elements do not change.\n\n\
          A native pipeline takes one process with threads. Python functions run in several processes; functions of a script or a \
-         notebook are sent by value. Stages after `mp_prefetch` run in this process. Functions and filters directly after compressed \
-         files that are read as `lanes` belong to the lanes and run in the workers.\n\n\
+         notebook are sent by value. Stages after `mp_prefetch` run in this process. Functions and filters that directly \
+         follow a compressed source with `lanes` run in the workers, too.\n\n\
          This process reads a stream without random access, in order. Workers apply the functions of its `map`, `map_with_index`, \
          `random_map`, `filter` and `flat_map` to chunks of elements, unless a call takes less than 20 µs.",
         &keywords(PROCESSES, RunOptions::processes()),

@@ -150,7 +150,7 @@ fn advice_that_is_followed_brings_what_it_says_and_no_more() {
         for advice in &report.verdict.advice {
             let gain = followed(&world, crew, advice.change) / before;
             let told = advice.expected_speedup;
-            // Promises are capped at ten times.
+            // Predicted gains are capped at a factor of ten.
             assert!(told <= 10.0 && gain >= 0.999, "{world:?} {crew:?}: {advice:?} brings {gain:.2}");
             let hidden = world.server < 1e6;
             assert!(hidden || gain >= 1.0 + 0.6 * (told - 1.0), "{world:?} {crew:?}: {advice:?} brings {gain:.2}");

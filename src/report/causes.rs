@@ -79,7 +79,7 @@ fn of_stage(report: &Report, stage: &StageReport, share: f64) -> Verdict {
             format!("single elements limit the run: {told}, mostly for one element while later ones were ready"),
             vec![Advice {
                 text: format!(
-                    "split or drop elements that take so long before {name} (stage {id}); a larger `buffer` bridges rare delays"
+                    "split or drop such slow elements before {name} (stage {id}); a larger `buffer` bridges rare delays"
                 ),
                 change: Change::Split(Some(id)),
                 expected_speedup: gain(report, share),
@@ -174,7 +174,7 @@ fn other(report: &Report, cause: Cause, share: f64) -> Verdict {
             "single elements",
             format!("single elements limit the run: {told} for one element while later ones were ready"),
             Some((
-                "split or drop elements that take so long; a larger `buffer` bridges rare delays".to_owned(),
+                "split or drop such slow elements; a larger `buffer` bridges rare delays".to_owned(),
                 Change::Split(None),
             )),
         ),

@@ -7,7 +7,7 @@ use crate::cx::{Recorder, Snapshot};
 use crate::dataset::Stage;
 use crate::report::ConsumerMeter;
 
-/// Number of waits in a picture: the longest.
+/// Number of the longest waits that a picture shows.
 const WAITS: usize = 64;
 
 /// Records of a run, and other data of its picture.

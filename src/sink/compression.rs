@@ -69,9 +69,11 @@ impl FromStr for Compression {
         };
         let level = |default: i32, least: i32, most: i32| match level {
             None => Ok(default),
-            Some(level) => level.parse().ok().filter(|n| (least..=most).contains(n)).ok_or_else(|| {
-                Error::config(format!("`{level}` is no level of {name}, whose levels are {least} to {most}"))
-            }),
+            Some(level) => level
+                .parse()
+                .ok()
+                .filter(|n| (least..=most).contains(n))
+                .ok_or_else(|| Error::config(format!("`{level}` is not a level of {name}: use {least} to {most}"))),
         };
         Ok(match name {
             "zstd" | "zst" => Self::Zstd(level(3, -7, 22)?),

@@ -189,7 +189,7 @@ impl SinkOptions {
         let plain = |c: char| c.is_alphanumeric() || "._-+=@".contains(c);
         if self.prefix.is_empty() || self.prefix.starts_with('.') || !self.prefix.chars().all(plain) {
             return Err(Error::config(format!("{:?} cannot begin the names of files", self.prefix))
-                .help("letters, digits and ._-+=@ can, and no dot at the start"));
+                .help("allowed are letters, digits and ._-+=@, without a dot at the start"));
         }
         if self.threads > MOST_THREADS {
             return Err(Error::config(format!("threads is {}, and must be {MOST_THREADS} or less", self.threads)));

@@ -44,7 +44,7 @@ impl<W: Write> Sections<W> {
             Compression::Zstd(level) => Codec::Zstd(level),
             Compression::Gzip(level) => Codec::Gzip(level),
             Compression::Lz4 => Codec::Lz4,
-            other => return Err(io::Error::other(format!("whole files are not compressed by {other}"))),
+            other => return Err(io::Error::other(format!("compression {other} is not available for whole files"))),
         };
         if let Codec::Lz4 = codec {
             out.write_all(&lz4_header())?;

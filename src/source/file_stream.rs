@@ -206,7 +206,7 @@ impl<F: Forward> fmt::Debug for FilePass<F> {
 /// Returns the error for a file that is shorter than the position in a state.
 #[cold]
 pub(super) fn shorter(byte: u64) -> Error {
-    Error::state(format!("the file has fewer than the {byte} bytes that were read of it"))
+    Error::state(format!("the file is now shorter than the {byte} bytes that were read from it"))
 }
 
 /// Defines the public types of a [`FileStream`] and of its pass: a dataset of the records of a [`Forward`]. The state

@@ -351,7 +351,7 @@ impl LineReader {
         let (offset, limit) = (self.offset, self.bounds.line_bytes);
         let mut error =
             Error::data(format!("the line is longer than {}", Bytes(limit as u64))).line(self.lines + 1).offset(offset);
-        error = error.help("raise `max_line_bytes` if lines of this length are right");
+        error = error.help("raise `max_line_bytes` if lines of this length are correct");
         loop {
             match memchr(b'\n', &self.buffer[self.from..self.to]) {
                 Some(at) => {

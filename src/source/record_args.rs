@@ -37,7 +37,9 @@ impl RecordArgs {
         match (parsers, self.field) {
             ((Some(_), Some(_)), _) => Err(at.error("`examples` and `sequence_examples` exclude each other")),
             ((None, None), field) => Ok(Records::Field(field.unwrap_or_else(|| RECORD.to_owned()))),
-            (_, Some(_)) => Err(at.error("`field` is the name of a record of bytes, and examples have their own")),
+            (_, Some(_)) => {
+                Err(at.error("`field` names the column of a record's bytes, and parsed examples have no such column"))
+            }
             ((Some(parser), None) | (None, Some(parser)), None) => Ok(Records::Parsed(parser)),
         }
     }

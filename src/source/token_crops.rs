@@ -356,7 +356,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let tokens = tokens(dir.path());
         let check = |ds: RandomCrops| ds.node().describe.check().unwrap_err().to_string();
-        assert_eq!(check(tokens.random_crops(11, 0)), "a crop has 11 ids, the longest file has 10");
+        assert_eq!(check(tokens.random_crops(11, 0)), "a crop needs 11 ids, but the longest file has 10");
         assert_eq!(check(tokens.random_crops(0, 0)), "seq_len is 0");
         assert!(tokens.random_crops(10, 0).with_next(true).get(0, &mut Cx::default()).is_err());
         assert!([0, 11].iter().all(|&seq_len| tokens.crops(seq_len).node().describe.check().is_err()));

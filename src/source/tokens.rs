@@ -230,7 +230,8 @@ impl TokenFile {
     fn place(&self, from: u64, count: usize) -> Result<Range<u64>> {
         let end = from.checked_add(count as u64).filter(|&end| end <= self.len());
         let end = end.ok_or_else(|| {
-            Error::data(format!("no {count} ids from {from} on: there are {}", self.len())).path(&self.path)
+            Error::data(format!("{count} ids from number {from} on are out of range: the file has {}", self.len()))
+                .path(&self.path)
         })?;
         let at = |id| self.start as u64 + id * self.coding.size() as u64;
         Ok(at(from)..at(end))
@@ -344,7 +345,9 @@ fn npy_layout(file: File<'_>) -> Result<(usize, Coding)> {
     let coding = Coding::of(header.dtype, header.big_endian)?;
     match header.shape.as_slice() {
         [_] => Ok((header.start, coding)),
-        shape => Err(Error::unsupported(format!("token ids of shape {shape:?}, one dimension is read"))),
+        shape => {
+            Err(Error::unsupported(format!("token ids have shape {shape:?}, and only one dimension is supported")))
+        }
     }
 }
 
@@ -365,7 +368,7 @@ fn layout_of(file: File<'_>, layout: TokenLayout) -> Result<(usize, Coding)> {
             Err(Error::data(format!("magic {other}, llm.c's are 20240520 and 20240801")).offset(0))
         }
         (TokenLayout::LlmC, None) => {
-            Err(Error::data(format!("{} bytes, llm.c's header has 1024", file.size)).offset(0))
+            Err(Error::data(format!("{} bytes, but the header of llm.c has 1024", file.size)).offset(0))
         }
         (TokenLayout::Detect, _) => Err(Error::config("nothing in a bare file of ids says how wide they are")
             .help("name it: layout u16 (GPT-2's vocabulary, as in nanoGPT) or u32; --layout on the command line")),
@@ -377,7 +380,7 @@ fn layout_of(file: File<'_>, layout: TokenLayout) -> Result<(usize, Coding)> {
 fn whole(size: usize, coding: Coding) -> Result<(usize, Coding)> {
     let over = size % coding.size();
     if over != 0 {
-        let text = format!("{size} bytes is no whole number of {}-byte ids", coding.size());
+        let text = format!("{size} bytes are not a whole number of {}-byte ids", coding.size());
         return Err(Error::data(text).offset((size - over) as u64));
     }
     Ok((0, coding))
@@ -390,7 +393,7 @@ fn bare(file: File<'_>, token: TokenType) -> Result<(usize, Coding)> {
     let count = file.head.get(8..12).map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]) as usize);
     if empty && count > 0 && [2, 4].iter().any(|size| count.checked_mul(*size) == Some(file.size - LLMC_HEADER)) {
         return Err(
-            Error::data("this is laid out as an llm.c file, but its magic is not 20240520 or 20240801").offset(0)
+            Error::data("the file has the layout of llm.c, but its magic number is not 20240520 or 20240801").offset(0)
         );
     }
     Ok(found)

@@ -41,7 +41,7 @@ arguments! {
     }
 }
 
-/// Conditions that `filter` can ask of a column.
+/// Conditions of `filter` on a column.
 #[derive(Clone, Debug, Default)]
 struct Condition {
     min_length: Option<u64>,

@@ -108,7 +108,7 @@ impl BalanceArgs {
         } else if self.column.is_some() && read {
             Some("`column` has the cost of each row, and excludes `window`, `segments` and `lengths`")
         } else if self.segments.is_some() && self.lengths.is_some() {
-            Some("costs are read from `segments` or from `lengths`, not from both")
+            Some("give `segments` or `lengths`, not both")
         } else {
             None
         }
@@ -187,7 +187,7 @@ mod tests {
             ("{d_model: 1, column: a}", "exclude each other"),
             ("{per_token: 1, causal: true}", "`causal` is about attention"),
             ("{column: a, window: 2}", "excludes `window`"),
-            ("{d_model: 1, segments: a, lengths: b}", "not from both"),
+            ("{d_model: 1, segments: a, lengths: b}", "not both"),
             ("{d_model: 1, micro_steps: 0}", "must be at least 1"),
         ];
         for (text, told) in cases {

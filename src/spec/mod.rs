@@ -366,7 +366,7 @@ impl TryFrom<Wire> for Pipeline {
 
 impl From<Pipeline> for Wire {
     fn from(Pipeline { mut wire, .. }: Pipeline) -> Self {
-        // A path in errors only, for which text is enough.
+        // Errors show the path, so text is enough.
         wire.file = wire.file.map(|file| PathBuf::from(file.to_string_lossy().into_owned()));
         wire
     }

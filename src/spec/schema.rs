@@ -7,9 +7,9 @@ use super::registry::{Described, described_sources, described_stages};
 use super::settings::FileArgs;
 use super::sources::PartArgs;
 
-/// Text of a part of rows.
+/// Pattern of a part of rows, such as `3/64`.
 pub(super) const SHARE: &str = "^[0-9]+/[0-9]+$";
-/// Text of an amount of memory.
+/// Pattern of an amount of memory, such as `2GiB`.
 pub(super) const MEMORY: &str = "^\\s*[0-9.]+\\s*([kKmMgGtTpP]([iI]?[bB])?|[bB])?\\s*$";
 
 /// Returns the JSON Schema of pipeline files, draft 2020-12, with the sources and stages that this build has.

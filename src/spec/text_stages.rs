@@ -93,7 +93,7 @@ fn tokenise(chain: Chain, args: TokeniseArgs, at: &Site<'_>) -> Result<Chain> {
     })
 }
 
-/// The elements where each may become several, as far as that shows before any is made.
+/// The stage that may turn an element into several, if the arguments show it.
 fn in_chunks(chain: Chain) -> Chain {
     match chain {
         lanes @ Chain::Lanes(..) => lanes,
@@ -111,7 +111,11 @@ fn operation(args: TokeniseArgs, at: &Site<'_>) -> Result<Option<Tokenise>> {
     };
     let into = args.into.unwrap_or_default();
     if into.len() > columns.len() {
-        return Err(at.error(format!("`into` names {} columns of ids for {} of text", into.len(), columns.len())));
+        return Err(at.error(format!(
+            "`into` names {} columns of ids, but there are {} columns of text",
+            into.len(),
+            columns.len()
+        )));
     }
     let TokenizerFile(name) = args.tokenizer.get()?;
     let contents = contents(&name).map_err(|message| args.tokenizer.error(message))?;

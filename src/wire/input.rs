@@ -240,7 +240,7 @@ impl<'a> In<'a> {
     pub(crate) fn enter(&mut self) -> Result<()> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(self.damaged(format!("more than {MAX_DEPTH} lists and trees in each other")));
+            return Err(self.damaged(format!("more than {MAX_DEPTH} nested lists and trees")));
         }
         Ok(())
     }

@@ -251,6 +251,6 @@ impl<'a> Out<'a> {
 
 #[cold]
 fn too_deep() -> Stop {
-    let text = format!("an element has more than {MAX_DEPTH} lists and trees in each other");
+    let text = format!("an element has more than {MAX_DEPTH} nested lists and trees");
     Error::data(text).help("flatten it before it leaves the worker").into()
 }

@@ -44,7 +44,7 @@ fn what_cannot_be_is_refused() {
     let (code, text) = error(&["--to", "xml"]);
     assert!(code == 2 && text.contains("possible values: jsonl"), "{text}");
     let (code, text) = error(&["--to", "jsonl", "--compression", "zstd:99"]);
-    assert!(code == 2 && text.contains("levels") | text.contains("no level of zstd"), "{text}");
+    assert!(code == 2 && text.contains("is not a level of zstd"), "{text}");
     let (code, text) = error(&["--to", "jsonl", "--compression", "snappy"]);
     assert!(code == 2 && text.contains("jsonl has no compression snappy"), "{text}");
     let (code, text) = error(&["--to", "jsonl", "--columns", "j"]);
@@ -250,5 +250,5 @@ fn sequences_that_are_named_come_back_as_they_were() {
     ok(folder, &["convert", "p.yaml", "--to", "jsonl", "--out", "again"]);
     assert_eq!(std::fs::read_to_string(folder.join("again/shard-00000.jsonl")).unwrap(), lines);
     let (code, text) = fails(folder, &["convert", "a.jsonl", "--to", "tfrecord", "--sequences", "frame", "--out", "x"]);
-    assert!(code == 1 && text.contains("record 0") && text.contains("\"frame\": is missing"), "{text}");
+    assert!(code == 1 && text.contains("record 0") && text.contains("\"frame\" is missing"), "{text}");
 }

@@ -163,7 +163,7 @@ fn an_element_that_cannot_be_written_is_an_error_in_its_place() {
     assert_eq!(all.len(), 122);
     let error = all.pop().unwrap().unwrap_err();
     assert!(all.iter().all(Result::is_ok));
-    assert!(error.contains("128 lists and trees in each other"), "{error}");
+    assert!(error.contains("128 nested lists and trees"), "{error}");
 }
 
 /// Elements that cannot leave a worker.

@@ -137,7 +137,7 @@ fn an_element_that_cannot_be_written_is_an_error_in_its_place() {
     assert_eq!(all.len(), 61);
     assert!(all[..60].iter().all(Result::is_ok));
     let error = all[60].as_ref().unwrap_err().to_string();
-    assert!(error.contains("128 lists and trees in each other"), "{error}");
+    assert!(error.contains("128 nested lists and trees"), "{error}");
 }
 
 /// Elements of all sizes around that of an extent: each ends one early, and is asked for again.

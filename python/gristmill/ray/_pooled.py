@@ -107,7 +107,7 @@ class Notes:
         self._kv: Any = import_module("ray.experimental.internal_kv")
 
     def add(self, actor: str, lease: str, *, kills: bool = False) -> None:
-        """Adds a note that an element of a lease may kill an actor or, with `kills`, that its trainer kills it."""
+        """Adds a note that an element of a lease may kill an actor. With `kills`, the note blames the trainer of the lease."""
         why = _KILLS if kills else _MAY_KILL
         self._kv._internal_kv_put(_note(actor, lease), why + str(time.time()).encode(), overwrite=True, namespace=_SPACE)
 

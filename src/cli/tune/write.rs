@@ -37,7 +37,7 @@ impl Change {
         let (text, format) = (pipeline.text(), Format::of(file));
         let entry = entry(format, settings);
         let by_hand = || {
-            Error::config("the executor cannot be put into this file without changing the rest")
+            Error::config("the executor cannot be written into this file without changes to other lines")
                 .path(file)
                 .help(format!("write it yourself: {entry}"))
         };

@@ -99,7 +99,7 @@ impl<I: DatasetIterator<Item: Clone + Send + 'static>> DatasetIterator for IterC
         }
         while self.cached.len() < position {
             if !self.grow(cx)? {
-                let text = format!("element {position} of a cache that has {}", self.cached.len());
+                let text = format!("element {position} is not in the cache, which has {}", self.cached.len());
                 return Err(cx.blame(self.stage, "cache", Error::state(text)));
             }
         }

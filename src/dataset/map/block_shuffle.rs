@@ -195,7 +195,7 @@ impl BlockOrder {
     /// Checks that the blocks are known and not too many.
     fn check_blocks(&self) -> Result<&Blocks> {
         self.blocks.as_ref().map_err(|unknown| match unknown {
-            Unknown::Endless => Error::config("it shuffles the blocks of a dataset that never ends")
+            Unknown::Endless => Error::config("the shuffled dataset never ends, so its blocks cannot be counted")
                 .help("shuffle first, then `repeat`: each epoch gets a different order"),
             Unknown::Empty => Error::config("the block is 0 elements, and must be 1 or more"),
             Unknown::TooMany(count) => Error::config(format!(
@@ -458,7 +458,7 @@ mod tests {
         assert!(message(&many).starts_with("1073741824 blocks, and at most 16777216 can"));
         assert!(many.node().describe.check().unwrap_err().help_text().unwrap().contains("block_size of 64 or more"));
         let forever = Range::new(0, 9).repeat(None).block_shuffle(1, 1).block_size(3);
-        assert_eq!(message(&forever), "it shuffles the blocks of a dataset that never ends");
+        assert_eq!(message(&forever), "the shuffled dataset never ends, so its blocks cannot be counted");
         assert_eq!(message(&blocked(&[2]).block_shuffle(1, None)), "a random stage has no seed");
         assert!(Range::new(0, 9).block_shuffle(1, 1).get(0, &mut Cx::default()).is_err());
     }

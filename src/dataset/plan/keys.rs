@@ -193,9 +193,8 @@ impl PrefixKeys {
 
     fn keys_of(&self, source: usize) -> Result<&dyn Keys> {
         let keys = self.sources.as_ref().and_then(|sources| sources.get(&source));
-        keys.map(|keys| &**keys).ok_or_else(|| {
-            Error::state("an index leads to a source that the pipeline did not have when it was planned")
-        })
+        keys.map(|keys| &**keys)
+            .ok_or_else(|| Error::state("an index refers to a source that was not part of the planned pipeline"))
     }
 }
 

@@ -8,7 +8,7 @@ use crate::dataset::{MapDataset, Node, Stage};
 use crate::element::Element;
 use crate::error::Result;
 
-/// Stage of a function that does the same to batches.
+/// Stage of a function with the same effect on batches.
 #[derive(Debug)]
 pub(crate) struct OfNames<D>(Mapped<D, NamedFn<Element>>);
 

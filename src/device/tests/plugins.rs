@@ -14,7 +14,7 @@ fn what_is_no_plugin_is_refused_by_name() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let libc = maps.split_whitespace().find(|word| word.contains("libc.so")).unwrap();
     let error = Plugin::load(libc).unwrap_err();
-    assert!(error.to_string().ends_with("is no PJRT plugin: it has no function GetPjrtApi"), "{error}");
+    assert!(error.to_string().ends_with("is not a PJRT plugin: it has no function GetPjrtApi"), "{error}");
 }
 
 /// The stub fails if it is initialised twice.

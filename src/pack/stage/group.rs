@@ -295,7 +295,7 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
         };
         let rows = group.rows.len() as u64;
         if self.row >= rows && order.is_some() {
-            return Err(Error::state(format!("{} rows came out of a group that has {rows}", self.row)));
+            return Err(Error::state(format!("{} rows were taken from a group of {rows}", self.row)));
         }
         let mut left = if order.is_some() { 0..group.rows.len() } else { group.rows };
         // Concatenated rows depend only on their start, so `row` may exceed a group. Grain counts over several groups.

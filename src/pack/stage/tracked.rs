@@ -135,7 +135,9 @@ impl<I: DatasetIterator> Tracked<I> {
     pub(super) fn restore(&mut self, position: ParentState<I::State>, cx: &mut Cx) -> Result<()> {
         let ParentState { state, skip, number } = position;
         let Some(at) = number.checked_sub(skip).filter(|_| skip <= EVERY) else {
-            return Err(Error::state(format!("element {number} cannot be {skip} elements after a kept state")));
+            return Err(Error::state(format!(
+                "element {number}: the state is {skip} elements back, and states are kept every {EVERY} elements"
+            )));
         };
         self.rows = None;
         self.parent.restore(state.clone(), cx)?;

@@ -213,7 +213,7 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
         let pieces = self.pieces(&element).map_err(|e| cx.blame(self.stage, NAME, e.index(number)))?;
         let piece = std::mem::take(&mut self.first_piece);
         if piece > pieces {
-            let text = format!("the state is after {piece} pieces of an element that has {pieces}");
+            let text = format!("the state is after piece {piece}, but the element has {pieces}");
             return Err(cx.blame(self.stage, NAME, Error::state(text).index(number)));
         }
         self.entering = Some(Entering { element, number, piece, pieces });

@@ -68,8 +68,9 @@ fn numbers(array: &Array) -> Result<ArrayRef> {
     };
     for at in (1..shape.len()).rev() {
         let size = i32::try_from(shape[at]);
-        let size =
-            size.map_err(|_| Error::data(format!("{} numbers in a row, Arrow has at most {}", shape[at], i32::MAX)))?;
+        let size = size.map_err(|_| {
+            Error::data(format!("a row has {} numbers, and Arrow allows at most {}", shape[at], i32::MAX))
+        })?;
         let item = Arc::new(Field::new("item", column.data_type().clone(), false));
         let rows = shape[..at].iter().product();
         let data = ArrayData::builder(DataType::FixedSizeList(item, size)).len(rows).add_child_data(column.to_data());
@@ -139,7 +140,10 @@ fn ragged(items: &[Value], dtype: DType) -> Result<ArrayRef> {
     let lengths = rows.iter().map(|row| row.map_or(0, Array::size));
     let total = bytes.len() / dtype.size();
     if i32::try_from(total).is_err() {
-        return Err(Error::data(format!("{total} numbers in a column of lists, Arrow has at most {}", i32::MAX)));
+        return Err(Error::data(format!(
+            "a column of lists has {total} numbers, and Arrow allows at most {}",
+            i32::MAX
+        )));
     }
     let values = numbers(&Array::new(dtype, &[total], Buffer::copy_from(&bytes))?)?;
     let item = Arc::new(Field::new("item", values.data_type().clone(), false));

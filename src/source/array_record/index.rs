@@ -90,7 +90,10 @@ impl Index {
         }
         let firsts = Firsts::of(counts)?;
         if firsts.len() != len {
-            return Err(Error::data(format!("chunks of {} records together, {len} are announced", firsts.len())));
+            return Err(Error::data(format!(
+                "the chunks have {} records together, but the index states {len}",
+                firsts.len()
+            )));
         }
         Ok(Self { chunks: entries, firsts, end: begin })
     }
@@ -109,7 +112,7 @@ impl Index {
             return Err(Error::data(format!(
                 "magic {magic:#018x} in the postscript, an ArrayRecord has {MAGIC:#018x}"
             ))
-            .help("a Riegeli file without the index of an ArrayRecord is not read"));
+            .help("a Riegeli file without the index of an ArrayRecord is not supported"));
         }
         Ok(offset)
     }
@@ -187,7 +190,7 @@ fn totals(record: &[u8]) -> Result<(u64, u64)> {
     fields(message.ok_or_else(damaged)?, take).ok_or_else(damaged)?;
     match version {
         1 => Ok((chunks, records)),
-        other => Err(Error::unsupported(format!("version {other} of the format, 1 is read"))),
+        other => Err(Error::unsupported(format!("the format has version {other}, and only version 1 is supported"))),
     }
 }
 

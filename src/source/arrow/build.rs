@@ -268,7 +268,7 @@ fn offsets(lengths: impl Iterator<Item = usize>) -> Result<OffsetBuffer<i32>, Re
         end = end.saturating_add(length);
         let fits = i32::try_from(end);
         ends.push(fits.map_err(|_| {
-            let text = format!("{end} items or bytes in a record batch, Arrow has at most {}", i32::MAX);
+            let text = format!("a record batch has {end} items or bytes, and Arrow allows at most {}", i32::MAX);
             (row, Error::data(text).help("write fewer rows into a batch, or smaller values"))
         })?);
     }

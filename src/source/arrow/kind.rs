@@ -112,8 +112,9 @@ pub(super) fn all(fields: &[(Name, Kind)]) -> Result<Fields> {
 pub(super) fn item(dtype: DType, inner: &[usize], nullable: bool) -> Result<Field> {
     let Some((&size, rest)) = inner.split_first() else { return Ok(number_field(ITEM, dtype, nullable)) };
     let size = i32::try_from(size);
-    let size =
-        size.map_err(|_| Error::unsupported(format!("a dimension of {}, Arrow has at most {}", inner[0], i32::MAX)))?;
+    let size = size.map_err(|_| {
+        Error::unsupported(format!("a dimension is {}, and Arrow allows at most {}", inner[0], i32::MAX))
+    })?;
     let rest: FieldRef = item(dtype, rest, false)?.into();
     Ok(Field::new(ITEM, DataType::FixedSizeList(rest, size), nullable))
 }
@@ -161,7 +162,7 @@ pub(super) fn different(a: &Kind, b: &Kind) -> Error {
         (Kind::Array(a, was), Kind::Array(b, is)) if a == b && was != is => {
             error.help("only the first dimension may differ from row to row: reshape, pad, or write bytes")
         }
-        _ => error.help("make them one type with a `map` in front, or declare the column by a schema"),
+        _ => error.help("convert them to one type by an earlier `map`, or declare the column by a schema"),
     }
 }
 

@@ -218,7 +218,7 @@ pub(super) fn retyped(array: ArrayRef, to: &DataType) -> Result<ArrayRef, Refuse
 
 #[cold]
 fn unlike(value: &str, to: &DataType) -> Error {
-    Error::data(format!("{value} where the column holds {}", word(to)))
+    Error::data(format!("{value}, but the column holds {}", word(to)))
 }
 
 /// Parses decimals.

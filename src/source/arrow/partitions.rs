@@ -111,7 +111,7 @@ fn pairs(path: &Path, below: usize) -> Result<Vec<(String, Option<String>)>> {
         }
         if pairs.iter().any(|(known, _)| *known == name) {
             return Err(Error::config(format!("two folders of the path give column {name:?}"))
-                .help("turn columns out of folders off by `hive_partitioning: false`"));
+                .help("set `hive_partitioning: false` to ignore columns in the names of folders"));
         }
         pairs.push((name, (value != NULL).then_some(value)));
     }

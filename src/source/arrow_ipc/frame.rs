@@ -56,7 +56,7 @@ fn at(content: &Content, start: u64) -> Result<Option<(Frame, Header)>> {
     }
     let room = content.len() - header;
     if i32::try_from(length).is_err() || u64::from(length) > room {
-        return Err(Error::data(format!("a header of {} bytes where {room} are left", length.cast_signed())));
+        return Err(Error::data(format!("a header of {} bytes, but only {room} are left", length.cast_signed())));
     }
     let body = header + u64::from(length);
     // Copied, because a mapped file may change between the check and the use.
@@ -64,7 +64,7 @@ fn at(content: &Content, start: u64) -> Result<Option<(Frame, Header)>> {
     let stated = header.message()?.bodyLength();
     let room = content.len() - body;
     let bytes = u64::try_from(stated).ok().filter(|&bytes| bytes <= room);
-    let bytes = bytes.ok_or_else(|| Error::data(format!("a body of {stated} bytes where {room} are left")))?;
+    let bytes = bytes.ok_or_else(|| Error::data(format!("a body of {stated} bytes, but only {room} are left")))?;
     Ok(Some((Frame { start, body, end: body + bytes }, header)))
 }
 

@@ -56,7 +56,7 @@ pub(super) fn read(content: &Content) -> Result<Layout> {
         [] => Err(Error::data("0 bytes: not even a schema").offset(0)),
         head if head.starts_with(MAGIC) => file(content),
         head if head.starts_with(b"FEA1") => {
-            let text = "the first version of Feather, which was given up in 2020, is not read";
+            let text = "version 1 of Feather is not supported";
             let help = "rewrite it: `feather.write_feather(feather.read_table(path), path)` of `pyarrow`";
             Err(Error::unsupported(text).help(help).offset(0))
         }
@@ -77,7 +77,7 @@ fn file(content: &Content) -> Result<Layout> {
     let length = u64::from(u32::from_le_bytes(length.try_into().unwrap_or_default()));
     let start = trailer.checked_sub(length).filter(|&start| start >= 8 && length > 0);
     let start = start.ok_or_else(|| {
-        Error::data(format!("a footer of {length} bytes where there is room for {}", trailer - 8)).offset(trailer)
+        Error::data(format!("a footer of {length} bytes, but there is only room for {}", trailer - 8)).offset(trailer)
     })?;
     // Copied, because a mapped file may change between the check and the use.
     let footer = Buffer::copy_from(content.read(start..trailer)?.as_bytes());
@@ -142,13 +142,13 @@ impl Walk {
     /// Adds a message whose place and kind are in the footer.
     fn block(&mut self, content: &Content, block: &Block, kind: MessageHeader) -> Result<()> {
         let stated = block.offset();
-        let damaged = || Error::data(format!("the footer promises a message of Arrow at byte {stated}"));
+        let damaged = || Error::data(format!("the footer names an Arrow message at byte {stated}"));
         let start = u64::try_from(stated).ok().filter(|&start| start < content.len()).ok_or_else(damaged)?;
         let (frame, header) = frame::read(content, start)?.ok_or_else(|| damaged().offset(start))?;
         let message = header.message().map_err(|e| e.offset(start))?;
         let metadata = u64::try_from(block.metaDataLength()).ok();
         if message.header_type() != kind || metadata != Some(frame.body - frame.start) {
-            return Err(Error::data("the footer promises another message than there is").offset(start));
+            return Err(Error::data("the footer names another message than the file has").offset(start));
         }
         self.message(frame, &header).map_err(|e| e.offset(start))
     }

@@ -172,7 +172,7 @@ fn lengths_are_held_against_the_file() {
             (0..source.len()).for_each(|row| drop(source.read(row)));
         }
     }
-    assert!(open(b"FEA1\0\0\0\0").unwrap_err().message().contains("first version of Feather"));
+    assert!(open(b"FEA1\0\0\0\0").unwrap_err().message().contains("version 1 of Feather"));
     assert!(open(b"ARROW1\0\0").unwrap_err().message().contains("cut"));
     assert!(open(b"").unwrap_err().to_string().contains("byte 0"));
 }

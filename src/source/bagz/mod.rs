@@ -142,7 +142,7 @@ fn check_turns(files: &Files<Frames>) -> Result<()> {
         let (len, due) = (file.index.len(), (all + count - 1 - turn) / count);
         if len != due {
             let text = format!("{len} records, where one of {count} interleaved files of {all} has {due}");
-            return Err(Error::config(text).path(&file.path).help("leave `interleaved` out: these follow each other"));
+            return Err(Error::config(text).path(&file.path).help("omit `interleaved`: these files follow each other"));
         }
     }
     Ok(())

@@ -224,7 +224,7 @@ impl CsvOptions {
         let named = [&self.names, &self.columns].into_iter().flatten();
         for names in named {
             if names.is_empty() {
-                return Err(Error::config("a list of columns is empty").help("leave it out to have all columns"));
+                return Err(Error::config("a list of columns is empty").help("omit it to read all columns"));
             }
             if let Some((i, name)) = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name)) {
                 return Err(Error::config(format!("column {i} is {name:?} again")));

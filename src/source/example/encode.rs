@@ -40,8 +40,8 @@ pub fn encode_example(element: &Element) -> Result<Vec<u8>> {
 /// As for [`encode_example`].
 pub fn encode_sequence_example<S: AsRef<str>>(element: &Element, sequences: &[S]) -> Result<Vec<u8>> {
     if let Some(name) = sequences.iter().map(AsRef::as_ref).find(|name| element.get(name).is_none()) {
-        return Err(Error::data(format!("field {name:?}: is missing, where a sequence is wanted"))
-            .help("a record in which it has no steps has an empty list"));
+        return Err(Error::data(format!("field {name:?} is missing, and a sequence is required"))
+            .help("if a record has no steps of the field, give it an empty list"));
     }
     let (steps, context): (Vec<_>, Vec<_>) =
         element.iter().partition(|(name, _)| sequences.iter().any(|sequence| sequence.as_ref() == *name));
@@ -105,7 +105,7 @@ fn feature(value: &Value) -> Result<Vec<u8>> {
         Value::Str(_) | Value::Bytes(_) => (Kind::Bytes, strings(std::slice::from_ref(value))?),
         Value::Tree(_) => {
             return Err(Error::data("a tree, which an example has no place for")
-                .help("leave the column out, or put its fields beside the others by a `map` in front"));
+                .help("drop the column, or move its fields to the top level by an earlier `map`"));
         }
     };
     let mut feature = Vec::with_capacity(list.len() + 11);

@@ -116,7 +116,7 @@ pub(super) fn feature(spec: Option<&FeatureSpec>, message: Option<&[u8]>, record
 
 #[cold]
 fn missing(spec: &FeatureSpec) -> Error {
-    Error::data(format!("is missing, where {spec} is wanted")).help("give it a default, or declare it without a shape")
+    Error::data(format!("is missing, and {spec} is required")).help("give it a default, or declare it without a shape")
 }
 
 fn values(kind: Kind, list: &[u8], record: &Buffer) -> Result<FeatureValues> {
@@ -138,7 +138,7 @@ fn add(values: &mut FeatureValues, list: &[u8], record: &Buffer) -> Result<()> {
 /// Returns the values of a list, which must be of the declared kind.
 fn of_kind(spec: &FeatureSpec, kind: Kind, list: &[u8], record: &Buffer) -> Result<FeatureValues> {
     if kind != spec.dtype.kind() {
-        return Err(Error::data(format!("a list of {}, where {spec} is wanted", kind.as_str())));
+        return Err(Error::data(format!("a list of {}, but {spec} is required", kind.as_str())));
     }
     values(kind, list, record)
 }
@@ -194,7 +194,7 @@ pub(super) fn steps(spec: Option<&FeatureSpec>, message: Option<&[u8]>, record: 
         if let Some((kind, list)) = list {
             match kind == values.kind() {
                 true => add(&mut values, &list, record),
-                false => Err(Error::data(format!("a list of {}, where {spec} is wanted", kind.as_str()))),
+                false => Err(Error::data(format!("a list of {}, but {spec} is required", kind.as_str()))),
             }
             .map_err(in_step(step))?;
         }

@@ -155,10 +155,10 @@ fn what_is_wanted_and_what_is_found_are_named() {
     let fixed = FeatureSpec::fixed;
     assert_eq!(
         error("a", fixed(FeatureType::Float32, &[2])),
-        "feature \"a\": a list of int64, where float32[2] is wanted"
+        "feature \"a\": a list of int64, but float32[2] is required"
     );
     assert_eq!(error("a", fixed(FeatureType::Int64, &[])), "feature \"a\": 2 values, where int64[] needs 1");
-    assert_eq!(error("c", fixed(FeatureType::Int64, &[])), "feature \"c\": is missing, where int64[] is wanted");
+    assert_eq!(error("c", fixed(FeatureType::Int64, &[])), "feature \"c\": is missing, and int64[] is required");
     assert_eq!(error("b", fixed(FeatureType::Str, &[])), "feature \"b\": bytes that are no UTF-8 from byte 0 on");
     assert_eq!(error("cut", FeatureSpec::variable(FeatureType::Int64)), "feature \"cut\": its list is damaged");
     let garbage = ExampleParser::inferred().parse(&Buffer::copy_from(b"not a message")).unwrap_err();
@@ -204,7 +204,7 @@ fn sequences_have_a_step_for_each_point_in_time() {
     let three = wrong(FeatureSpec::fixed(FeatureType::Int64, &[3]));
     assert_eq!(three, "feature \"ids\": 2 values, where int64[3] needs 3 (in step 0)");
     let kind = wrong(FeatureSpec::variable(FeatureType::Str));
-    assert_eq!(kind, "feature \"ids\": a list of int64, where str[*] is wanted (in step 0)");
+    assert_eq!(kind, "feature \"ids\": a list of int64, but str[*] is required (in step 0)");
     let both = sequence(&[("ids", &int64s(&[1]))], &[("ids", &steps)]);
     assert!(ExampleParser::inferred_sequences().parse(&both).is_err());
 }
@@ -297,7 +297,7 @@ fn what_is_no_sequence_is_named() {
     let error = |name: &str| encode_sequence_example(&element, &[name]).unwrap_err().to_string();
     assert!(error("one").contains("field \"lists\": a list with array in it"), "{}", error("one"));
     assert!(error("lists").contains("field \"trees\": a list with null in it"), "{}", error("lists"));
-    assert_eq!(error("many"), "field \"many\": is missing, where a sequence is wanted");
+    assert_eq!(error("many"), "field \"many\" is missing, and a sequence is required");
     let error = |names: &[&str]| encode_sequence_example(&element, names).unwrap_err().to_string();
     assert_eq!(error(&["lists", "one", "trees"]), "field \"one\": array, where a sequence has a list or rows");
     assert_eq!(error(&["lists", "trees"]), "field \"trees\": a tree, which an example has no place for (in step 1)");

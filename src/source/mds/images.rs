@@ -55,7 +55,7 @@ fn word(data: &Buffer, at: usize) -> Option<u32> {
 
 /// Decodes a Pillow image: width, height, length of the mode, mode and pixels, laid out as in Pillow's memory.
 fn pil(data: &Buffer) -> Result<Array> {
-    let cut = || Error::data(format!("an image of {} bytes that ends in its header", data.len()));
+    let cut = || Error::data(format!("an image of {} bytes, which is too short for its header", data.len()));
     let [width, height, length] = [0, 4, 8].map(|at| word(data, at).map(|number| number as usize));
     let (width, height, length) = (width.ok_or_else(cut)?, height.ok_or_else(cut)?, length.ok_or_else(cut)?);
     let pixels = 12usize.saturating_add(length);

@@ -75,7 +75,9 @@ fn offset(json: &[u8], error: &serde_json::Error) -> u64 {
 
 fn check_version(version: u64) -> Result<()> {
     if version != VERSION {
-        return Err(Error::unsupported(format!("version {version} of the format, {VERSION} is read")));
+        return Err(Error::unsupported(format!(
+            "the format has version {version}, and only version {VERSION} is supported"
+        )));
     }
     Ok(())
 }
@@ -84,7 +86,7 @@ impl ShardInfo {
     fn check(&self) -> Result<()> {
         check_version(self.version)?;
         if self.format != "mds" {
-            return Err(Error::unsupported(format!("is of the format {:?}, \"mds\" is read", self.format)));
+            return Err(Error::unsupported(format!("has the format {:?}, and only \"mds\" is supported", self.format)));
         }
         let columns = self.column_names.len();
         if (self.column_encodings.len(), self.column_sizes.len()) != (columns, columns) {
@@ -92,7 +94,10 @@ impl ShardInfo {
             return Err(Error::data(format!("{columns} names, {encodings} encodings and {sizes} sizes of columns")));
         }
         if self.raw_data.bytes > u64::from(u32::MAX) {
-            return Err(Error::data(format!("{} bytes, and places in it are of 32 bits", self.raw_data.bytes)));
+            return Err(Error::data(format!(
+                "the file has {} bytes, and its offsets have 32 bits",
+                self.raw_data.bytes
+            )));
         }
         let table = self.samples.checked_add(2).and_then(|numbers| numbers.checked_mul(4));
         if table.is_none_or(|table| table > self.raw_data.bytes) {
@@ -139,7 +144,7 @@ mod tests {
         for name in ["../x", "/etc/x", "", ".", "a/../../b"] {
             assert!(error("sub/x.mds", name).message().contains("is not the name of a file"), "{name}");
         }
-        assert!(error("\"mds\"", "\"json\"").message().contains("is of the format \"json\""));
+        assert!(error("\"mds\"", "\"json\"").message().contains("has the format \"json\""));
         assert!(error("\"version\": 2", "\"version\": 3").message().contains("version 3"));
         assert!(error("20", "4294967296").message().contains("32 bits"));
         let cut = Index::parse(b"{\"version\": 2,\n\"sha").map(drop).unwrap_err().to_string();

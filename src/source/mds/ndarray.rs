@@ -56,7 +56,7 @@ impl NdArray {
             None => {
                 let code = take(data, &mut at, 1)?[0];
                 let dtype = CODES.iter().find(|(known, _)| *known == code).map(|(_, dtype)| *dtype);
-                dtype.ok_or_else(|| Error::data(format!("{code} stands for no type of numbers")))?
+                dtype.ok_or_else(|| Error::data(format!("code {code} is not a number type")))?
             }
         };
         let shape = match &self.shape {
@@ -96,7 +96,7 @@ impl NdArray {
 fn take<'a>(data: &'a Buffer, at: &mut usize, bytes: usize) -> Result<&'a [u8]> {
     let taken = data.as_bytes().get(*at..*at + bytes);
     *at += bytes;
-    taken.ok_or_else(|| Error::data(format!("an array of {} bytes that ends in its shape", data.len())))
+    taken.ok_or_else(|| Error::data(format!("an array of {} bytes, which is too short for its shape", data.len())))
 }
 
 /// Reads the dimensions. Their first byte combines their number and their width.

@@ -226,7 +226,7 @@ fn place(table: &Buffer, samples: u64, record: u64, length: u64) -> Result<(u64,
         return Err(Error::data("has no place in the shard").offset(at));
     };
     if begin < 4 * (samples + 2) || begin > end || end > length {
-        let text = format!("lies from byte {begin} to byte {end} in a shard of {length} bytes");
+        let text = format!("extends from byte {begin} to byte {end}, but the shard has {length} bytes");
         return Err(Error::data(text).offset(at));
     }
     Ok((begin, end))

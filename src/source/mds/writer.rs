@@ -225,7 +225,7 @@ impl MdsWriter {
             self.flush()?;
         }
         if self.size() + size + 4 > u64::from(u32::MAX) {
-            let text = "a shard of 4 GiB or more, and places in it are of 32 bits";
+            let text = "the shard has 4 GiB or more, and its offsets have 32 bits";
             return Err(Error::data(text).record(self.samples).help("set a lower `size_limit`"));
         }
         self.shard.data.extend_from_slice(&sample);

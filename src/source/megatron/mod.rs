@@ -221,7 +221,7 @@ impl File<Index> {
             let name = data_of(self.path.as_ref());
             let text =
                 format!("bytes {} to {} of {}, which has {size}", range.start, range.end, files::file_name(&name));
-            return Err(Error::data(text).help("one of the two files is cut, damaged, or of another dataset"));
+            return Err(Error::data(text).help("one of the two files is cut, damaged, or belongs to another dataset"));
         }
         self.content.read(range)
     }

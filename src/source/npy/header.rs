@@ -50,7 +50,10 @@ impl Header {
         let start = text_at + text_len;
         let text = file.get(text_at..start).ok_or_else(|| {
             let rest = file.len().saturating_sub(text_at);
-            Error::data(format!("the header is {text_len} bytes long, {rest} are left in the file")).offset(8)
+            Error::data(format!(
+                "the header has a length of {text_len} bytes, but only {rest} bytes follow in the file"
+            ))
+            .offset(8)
         })?;
         let fields = Parser { text, at: 0 }.dict().map_err(|(at, error)| error.offset((text_at + at) as u64))?;
         fields.header(start, size.saturating_sub(start)).map_err(|error| error.offset(text_at as u64))
@@ -263,7 +266,7 @@ fn plain(descr: &[u8]) -> Result<(DType, bool)> {
     match order {
         b'<' | b'|' | b'=' => Ok((dtype, false)),
         b'>' => Ok((dtype, true)),
-        _ => Err(Error::data(format!("the dtype begins with {:?}, a byte order is expected", order as char))),
+        _ => Err(Error::data(format!("the dtype begins with {:?} instead of a byte order", order as char))),
     }
 }
 

@@ -114,7 +114,7 @@ impl<W: Write> NpyWriter<W> {
             (Some(field), _) => element.array(field)?,
             (None, 1) => element.array(element.iter().next().map_or("", |(name, _)| name))?,
             (None, fields) => {
-                let error = Error::data(format!("{fields} fields, where one is a row of an npy file"));
+                let error = Error::data(format!("{fields} fields; a row of an npy file has one"));
                 return Err(error.help("say which one by `field`, or by the `column` of a sink"));
             }
         };
@@ -130,11 +130,11 @@ impl<W: Write> NpyWriter<W> {
 
     fn check(&self, array: &Array) -> Result<()> {
         if self.options.rows.is_some_and(|rows| self.written >= rows) {
-            return Err(Error::data(format!("a row more than the {} that were promised", self.written)));
+            return Err(Error::data(format!("more rows than the declared {}", self.written)));
         }
         match &self.row {
             Some(row) if row.dtype != array.dtype() || row.shape != array.shape() => {
-                let text = format!("the row is {array:?}, the first one is {}{:?}", row.dtype, row.shape);
+                let text = format!("the row is {array:?}, but the first row is {}{:?}", row.dtype, row.shape);
                 Err(Error::data(text))
             }
             _ => Ok(()),
@@ -160,7 +160,7 @@ impl<W: Write> NpyWriter<W> {
     /// [`ErrorKind::Data`] if the number of rows differs from the number set. [`ErrorKind::Io`] if writing fails.
     pub fn finish(mut self) -> Result<W> {
         if let Some(rows) = self.options.rows.filter(|&rows| rows != self.written) {
-            return Err(Error::data(format!("{} rows, where {rows} were promised", self.written)));
+            return Err(Error::data(format!("{} rows, but {rows} were declared", self.written)));
         }
         if self.row.is_none() {
             self.begin()?;
@@ -218,12 +218,12 @@ mod tests {
         writer.write(&element(Array::from_vec(vec![1i32, 2]))).unwrap();
         let error = |writer: &mut NpyWriter<Vec<u8>>, element: Element| writer.write(&element).unwrap_err().to_string();
         let wrong = error(&mut writer, element(Array::from_vec(vec![1i64, 2])));
-        assert_eq!(wrong, "record 1: the row is int64[2], the first one is int32[2]");
+        assert_eq!(wrong, "record 1: the row is int64[2], but the first row is int32[2]");
         let wrong = error(&mut writer, element(Array::scalar(1i32)).with("y", "z"));
-        assert_eq!(wrong, "record 1: 2 fields, where one is a row of an npy file");
+        assert_eq!(wrong, "record 1: 2 fields; a row of an npy file has one");
         assert!(options().write_to(Vec::new()).unwrap().finish().unwrap_err().message().contains("0 rows, where 2"));
         writer.write(&element(Array::from_vec(vec![3i32, 4]))).unwrap();
-        assert!(error(&mut writer, element(Array::from_vec(vec![3i32, 4]))).contains("more than the 2"));
+        assert!(error(&mut writer, element(Array::from_vec(vec![3i32, 4]))).contains("than the declared 2"));
         let mut writer = options().write_to(Vec::new()).unwrap();
         let half = Array::scalar(half::bf16::ONE);
         assert_eq!(writer.write(&element(half)).unwrap_err().kind(), ErrorKind::Unsupported);

@@ -178,7 +178,7 @@ impl Group {
             Some(batch) if batch.num_rows() as u64 == want => Ok(batch),
             batch => {
                 let rows = batch.map_or(0, |batch| batch.num_rows());
-                Err(Error::data(format!("{rows} rows where the footer promises {want} from row {from} on")))
+                Err(Error::data(format!("{rows} rows, but the footer states {want} from row {from} on")))
             }
         }
     }

@@ -139,7 +139,7 @@ fn zigzag(number: u64) -> i64 {
 }
 
 fn deeper(depth: usize) -> io::Result<usize> {
-    depth.checked_sub(1).ok_or_else(|| io::Error::other(format!("more than {MAX_DEPTH} lists in each other")))
+    depth.checked_sub(1).ok_or_else(|| io::Error::other(format!("more than {MAX_DEPTH} nested lists")))
 }
 
 /// Replaces the error for a truncated input with a description.
@@ -182,7 +182,7 @@ mod tests {
                 "{kind}"
             );
         }
-        assert!(told(&[0x19; 200]).contains("in each other"));
+        assert!(told(&[0x19; 200]).contains("nested lists"));
         assert!(told(&[0x1e, 0]).contains("of type 14"));
     }
 

@@ -126,7 +126,10 @@ impl Describe for Shape {
         }
         let longest = self.tokens.files().iter().map(TokenFile::len).max().unwrap_or(0);
         if longest < self.width() as u64 {
-            return Err(Error::config(format!("a crop has {} ids, the longest file has {longest}", self.width())));
+            return Err(Error::config(format!(
+                "a crop needs {} ids, but the longest file has {longest}",
+                self.width()
+            )));
         }
         Ok(())
     }

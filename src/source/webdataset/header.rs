@@ -47,7 +47,7 @@ impl Header {
         if stored != computed && stored != signed_checksum(block) && checksums::are_checked() {
             return Err(Error::data(format!("the checksum of the header is {stored}, computed {computed}")));
         }
-        let size = header.entry_size().map_err(|_| Error::data("the size of the member is no number"))?;
+        let size = header.entry_size().map_err(|_| Error::data("the size of the member is not a number"))?;
         let path = header.path_bytes().into_owned();
         let kind = match header.entry_type() {
             // A folder, in old archives.

@@ -120,7 +120,7 @@ fn damage_says_where() {
     assert!(error(&archive[..1537]).contains("record 1: byte 1024: a member of 3 bytes, where there are 1"));
     assert!(error(&archive[..2048]).contains("byte 2048: the archive has no end"));
     let joined = [archive.clone(), archive.clone()].concat();
-    assert!(error(&joined).contains("byte 4096: there is more behind the end of the archive"), "{}", error(&joined));
+    assert!(error(&joined).contains("byte 4096: there are bytes after the end of the archive"), "{}", error(&joined));
     let twice = written(&[sample("a", "one").with("cls", Array::scalar(1))]);
     let second = twice.windows(5).position(|w| w == b"a.cls").unwrap();
     let mut twice = twice;

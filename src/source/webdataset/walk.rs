@@ -117,9 +117,9 @@ impl<I: Input> Walk<I> {
                 return Ok(());
             }
             if let Some(place) = zeros.as_bytes().iter().position(|&byte| byte != 0) {
-                return Err(Error::data("there is more behind the end of the archive")
+                return Err(Error::data("there are bytes after the end of the archive")
                     .offset(at + place as u64)
-                    .help("archives that were joined are read as files of their own"));
+                    .help("read each of the joined archives as a separate file"));
             }
         }
     }

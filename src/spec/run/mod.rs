@@ -126,7 +126,7 @@ options! {
         deal: Dealt,
         /// Folder in which hosts compare their data.
         ///
-        /// All hosts must see it. A host that reads other data, or another pipeline, stops all of them.
+        /// All hosts must see it. All hosts stop if one reads different data or runs a different pipeline.
         guard: PathBuf,
         /// Seconds after which a silent host is an error [default: 600].
         guard_timeout: Seconds,
@@ -142,7 +142,7 @@ options! {
     Views {
         /// Address at which the figures of the run are served to Prometheus.
         ///
-        /// The address is [everybody@][HOST:]PORT. GET /metrics answers. A port alone is reached from this machine only; 0 takes a free port. Other
+        /// The address is [everybody@][HOST:]PORT. GET /metrics answers. A port without a host listens on this machine only; 0 selects a free port. Other
         /// users of this machine are refused, unless the address is everybody@PORT.
         metrics: Address,
         /// Whether `gristmill top` may look at the run.
@@ -178,7 +178,7 @@ arguments! {
 pub(crate) struct Group {
     pub(crate) heading: &'static str,
     pub(crate) about: &'static About,
-    /// Whether the short help leaves them out.
+    /// Whether the short help omits the options.
     pub(crate) is_rare: bool,
     /// Whether they cannot be shared by several runs.
     pub(crate) is_of_one_run: bool,

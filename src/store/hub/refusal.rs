@@ -23,7 +23,7 @@ pub(super) enum Refusal {
     NoFile { repository: String },
     #[error("the token may not read the dataset {repository}: grant HF_TOKEN access in the token settings of the hub")]
     Denied { repository: String },
-    #[error("HF_TOKEN holds letters that no token has")]
+    #[error("HF_TOKEN contains characters that no token has")]
     BadToken,
     #[error("the hub answered {0}")]
     Status(u16),

@@ -179,7 +179,7 @@ pub(super) struct Foreign {
 }
 
 impl Foreign {
-    /// Opens the extent of `len` bytes from `start` on, if this thread was set to [admit](admit) blocks.
+    /// Opens the extent of `len` bytes from `start` on, if [`admit`] was called on this thread.
     pub(super) fn begin(start: usize, len: usize) -> Option<Self> {
         let shared = ADMITS.take().filter(|_| len > 0 && fork::knows_pages())?;
         LOWEST.fetch_min(start, Ordering::Relaxed);

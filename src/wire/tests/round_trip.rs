@@ -143,7 +143,7 @@ fn what_is_nested_too_deep_becomes_an_error_in_its_place() {
     let deepest = MAX_DEPTH * 2 / 3;
     assert_eq!(through(nested(deepest)).unwrap(), Some(nested(deepest)));
     let error = through(nested(deepest + 1)).unwrap_err();
-    assert_eq!(error.message(), "an element has more than 128 lists and trees in each other");
+    assert_eq!(error.message(), "an element has more than 128 nested lists and trees");
 }
 
 #[test]

@@ -11,7 +11,7 @@ pub(crate) enum SlabError {
     #[error("{0} are not granted any more")]
     Stale(ExtentId),
     /// Lease on an extent of the reserve.
-    #[error("{0} are of the reserve, which is copied out and never leased")]
+    #[error("{0} belong to the reserve, which is copied out and never leased")]
     Reserve(ExtentId),
     /// The reported number of written bytes exceeds the extent.
     #[error("{used} bytes are said to be written to an extent of {limit}")]

@@ -1,4 +1,4 @@
-"""Operations of a `DataLoader`, the predecessors of transforms: functions of an iterator of records."""
+"""Operations of a `DataLoader`. Transforms replaced them. An operation is a function of an iterator of records."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
@@ -64,7 +64,7 @@ class FilterOperation:
 
 @dataclasses.dataclass
 class BatchOperation:
-    """A stack of the data of records. A batch has the metadata of its last record."""
+    """Stacks the data of records into batches. A batch has the metadata of its last record."""
 
     batch_size: int
     drop_remainder: bool = False

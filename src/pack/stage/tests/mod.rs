@@ -179,7 +179,7 @@ fn buckets_are_padded_to_their_boundary() {
     assert_eq!(buckets(&[1, 4, 9, 5, 2, 3], Some(Remainder::Drop)).collect().unwrap().len(), 2);
     let none = LengthBucketOptions::new(["tokens"], [2], BatchSize::Fixed(1));
     let error = stream(&[1, 3]).length_buckets(none).collect().unwrap_err();
-    assert!(error.to_string().contains("element 1: a sequence has 3 cells, the last bucket takes 2"), "{error}");
+    assert!(error.to_string().contains("element 1: a sequence has 3 cells, but the last bucket takes 2"), "{error}");
 }
 
 #[test]
@@ -338,7 +338,7 @@ fn a_foreign_state_is_refused() {
         let mut iter = dataset.iter(&run).unwrap();
         iter.restore(serde_json::from_value(changed).unwrap(), &mut cx).unwrap();
         let error = iter.next(&mut cx).unwrap_err();
-        let said = format!("the state is after {piece} pieces of an element that has 1");
+        let said = format!("the state is after piece {piece}, but the element has 1");
         assert!(error.kind() == ErrorKind::State && error.to_string().ends_with(&said), "{error}");
     }
 }
