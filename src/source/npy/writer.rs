@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(wrong, "record 1: the row is int64[2], but the first row is int32[2]");
         let wrong = error(&mut writer, element(Array::scalar(1i32)).with("y", "z"));
         assert_eq!(wrong, "record 1: 2 fields; a row of an npy file has one");
-        assert!(options().write_to(Vec::new()).unwrap().finish().unwrap_err().message().contains("0 rows, where 2"));
+        assert!(options().write_to(Vec::new()).unwrap().finish().unwrap_err().message().contains("0 rows, but 2"));
         writer.write(&element(Array::from_vec(vec![3i32, 4]))).unwrap();
         assert!(error(&mut writer, element(Array::from_vec(vec![3i32, 4]))).contains("than the declared 2"));
         let mut writer = options().write_to(Vec::new()).unwrap();
