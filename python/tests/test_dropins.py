@@ -3,6 +3,7 @@
 Trainers that take seconds to be imported are run weekly; torchtitan and plain loops stand for them in between.
 """
 
+import dataclasses
 import importlib.util
 import json
 import os
@@ -167,6 +168,85 @@ def test_torchtitan(tmp_path: Path, corpus: dict[str, Any]) -> None:
     for (_, (inputs, labels)), (same, too) in zip(taken[5:], again, strict=False):
         assert torch.equal(same["input"], inputs["input"]) and torch.equal(too, labels)
     build(0, 1).load_state_dict({})
+
+
+class Configurable:
+    """torchtitan's base of configured classes, as far as loaders use it."""
+
+    @dataclasses.dataclass(kw_only=True, slots=True)
+    class Config:
+        pass
+
+
+def test_torchtitan_with_grain(
+    tmp_path: Path, corpus: dict[str, Any], monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """The trainer of August 2026 gives one size, the cells of a batch, and a tokenizer; its batches have one axis."""
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch, which is large")
+    tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed: pip install tokenizers")
+    checkout = os.environ.get("TORCHTITAN_CHECKOUT")
+    if checkout:
+        from gristmill.compat import grain
+
+        grain.install()
+        monkeypatch.syspath_prepend(checkout)
+    else:
+        module = ModuleType("torchtitan.components.data.loader")
+        module.__dict__["BaseDataLoader"] = Configurable
+        for name in ("torchtitan", "torchtitan.components", "torchtitan.components.data"):
+            monkeypatch.setitem(sys.modules, name, ModuleType(name))
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    made = loaded("torchtitan_loader").PackedTextLoader
+    config = made.Config(dataset_path=corpus["dataset_path"], accept_changes=True)
+    inner = tokenizers.Tokenizer.from_file(corpus["tokenizer_json"])
+    tokenizer = SimpleNamespace(tokenizer=inner, bos_id=None, eos_id=0)
+
+    def build(rank: int, count: int) -> Any:
+        sizes = {"max_context_length": 16, "num_tokens_per_batch": 32}
+        loader = made(config, dp_world_size=count, dp_rank=rank, tokenizer=tokenizer, **sizes)
+        request.addfinalizer(loader.loader.close)
+        return loader
+
+    whole = [build(rank, 2) for rank in range(2)]
+    steps = [list(zip(range(8), loader, strict=False)) for loader in whole]
+    inputs, labels = steps[0][0][1]
+    assert inputs["input"].shape == inputs["positions"].shape == labels.shape == (32,)
+    starts = inputs["positions"][1:] == 0
+    assert torch.equal(labels[:-1][~starts], inputs["input"][1:][~starts]) and (labels[:-1][starts] == -100).all()
+    assert (inputs["input"] == 0).any(), "each document ends with the trainer's token"
+    # Two ranks stop after three steps, and one rank goes on with the rows of both.
+    first = [build(rank, 2) for rank in range(2)]
+    for loader in first:
+        list(zip(range(3), loader, strict=False))
+    states = [loader.state_dict() for loader in first]
+    assert states[0] == states[1] and "dp_rank" not in str(states[0])
+    one = build(0, 1)
+    one.load_state_dict(states[0])
+    rest = [steps[rank][step][1] for step in range(3, 8) for rank in range(2)]
+    for (inputs, labels), (wanted, goal) in zip(one, rest, strict=False):
+        assert torch.equal(inputs["input"], wanted["input"]) and torch.equal(labels, goal)
+
+
+@pytest.mark.weekly
+def test_the_data_tests_of_torchtitan_run_on_gristmill() -> None:
+    """torchtitan's own tests of its Grain loaders, from a checkout: they are not in its package."""
+    checkout = os.environ.get("TORCHTITAN_CHECKOUT")
+    if not checkout:
+        pytest.skip("TORCHTITAN_CHECKOUT names no checkout of torchtitan")
+    program = (
+        "import sys, gristmill.compat.grain as grain; grain.install(); import pytest; "
+        "sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', '--rootdir', *sys.argv[1:]]))"
+    )
+    folder = Path(checkout) / "tests/unit_tests/components/data"
+    # Images need einops.
+    files = [folder / "test_grain_data.py", *folder.glob("test_qwen*.py" if importlib.util.find_spec("einops") else "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([checkout, *sys.path])}
+    done = subprocess.run(
+        [sys.executable, "-c", program, checkout, *map(str, files)], capture_output=True, text=True, timeout=600, check=False, env=environment
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    passed = re.search(r"(\d+) passed", done.stdout)
+    assert passed and int(passed[1]) >= 80 and "failed" not in done.stdout, done.stdout[-1000:]
 
 
 def test_the_loop_of_torchtitan(corpus: dict[str, Any]) -> None:
