@@ -27,7 +27,7 @@ class PackedTextLoader(BaseDataLoader):
 
     @dataclass(kw_only=True, slots=True)
     class Config(BaseDataLoader.Config):
-        dataset_path: str | None = None
+        dataset_path: str = "corpus/*.jsonl"
         """JSON Lines with a column `text`: a path, a glob or a URL."""
 
         tokenizer_json: str | None = None
