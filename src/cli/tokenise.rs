@@ -31,7 +31,7 @@ pub(crate) struct Args {
     /// Files, globs or folders of documents; `-` is standard input
     #[arg(required = true)]
     data: Vec<PathBuf>,
-    /// A tokenizer.json
+    /// File of a tokenizer: tokenizer.json, .tiktoken or a SentencePiece model
     #[arg(long, value_name = "FILE")]
     tokenizer: PathBuf,
     /// Column of text

@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// Rows in a batch
     #[arg(long, value_name = "B", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..))]
     batch: u32,
-    /// A tokenizer.json
+    /// File of a tokenizer: tokenizer.json, .tiktoken or a SentencePiece model
     #[arg(long, value_name = "FILE")]
     tokenizer: Option<PathBuf>,
     /// Column of text or ids [default: the first that holds either]
