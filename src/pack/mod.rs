@@ -27,8 +27,8 @@ pub use held::{Bits, HeldState};
 pub use stage::{
     BinPackOptions, BosHandling, ConcatPackOptions, GroupPack, GroupPackFlow, GroupPackIter, GroupPackState, Labels,
     LengthBucketOptions, LengthBuckets, LengthBucketsFlow, LengthBucketsIter, LengthBucketsState, OutputNames,
-    PackedColumns, Packing, PaddingPositions, ParentState, RowSpec, WindowPack, WindowPackFlow, WindowPackIter,
-    WindowPackOptions, WindowPackState,
+    PackedColumns, Packing, PaddingPositions, ParentState, RowSpec, TrainerNames, WindowPack, WindowPackFlow,
+    WindowPackIter, WindowPackOptions, WindowPackState,
 };
 pub use stats::PackStats;
 pub use window::{WindowOptions, WindowPacker};

@@ -13,7 +13,7 @@ use crate::element::Element;
 use crate::error::Result;
 use crate::pack::{
     BatchSize, BinPackOptions, BosHandling, ConcatPackOptions, Labels, LengthBucketOptions, OutputNames, OverLong,
-    PackedColumns, Packing, PaddingPositions, Positions, RowSpec, WindowPackOptions,
+    PackedColumns, Packing, PaddingPositions, Positions, RowSpec, TrainerNames, WindowPackOptions,
 };
 
 pub(super) const STAGES: &[StageEntry] = &[
@@ -54,7 +54,7 @@ pub(super) const STAGES: &[StageEntry] = &[
     .new_columns(),
     StageEntry::each(
         "packed_columns",
-        "Adds labels, `cu_seqlens` and positions of padding to packed rows, or to batches of them.\n\n\
+        "Adds labels, `cu_seqlens` and positions of padding to packed rows or batches, by the names of a trainer if asked.\n\n\
          Use it before or after `batch`. Before `batch`, `cu_seqlens` needs `max_segments` and counts within each row; \
          `batch` stacks it to [B, max_segments + 1]. After `batch`, `cu_seqlens` counts over the B·T cells of the batch, \
          as `flash_attn_varlen_func` expects. With a `part`, use it before `batch`.\n\n\
@@ -67,6 +67,12 @@ pub(super) const STAGES: &[StageEntry] = &[
 
 words!(OverLong { "error" => OverLong::Error, "split" => OverLong::Split, "drop" => OverLong::Drop });
 words!(OutputNames { "grain" => OutputNames::Grain, "maxtext" => OutputNames::MaxText });
+words!(TrainerNames {
+    "grain" => TrainerNames::Grain,
+    "hf" => TrainerNames::HuggingFace,
+    "torchtitan" => TrainerNames::Torchtitan,
+    "thd" => TrainerNames::Thd,
+});
 words!(Positions { "restart" => Positions::Restart, "continue" => Positions::Continue });
 words!(PaddingPositions {
     "zero" => PaddingPositions::Zero,
@@ -247,11 +253,14 @@ arguments! {
         /// Fixed number of segments in `cu_seqlens`, filled up with segments of length 0. By default, no segments are added, and rows with
         /// different numbers of segments cannot be stacked.
         max_segments: Option<Positive<usize>>,
+        /// Names, dtypes and shapes of a trainer, after `batch`: `hf` (Hugging Face's Trainer, TRL), `torchtitan` or `thd` (Megatron Core,
+        /// Transformer Engine). The rows become a single sequence, with the labels and segment bounds that the trainer expects.
+        names: TrainerNames = "grain",
     }
 }
 
 fn packed_columns(args: PackedColumnsArgs, _: &Site<'_>) -> Result<PackedColumns> {
-    let PackedColumnsArgs { feature, padding_positions, labels, cu_seqlens, max_segments } = args;
+    let PackedColumnsArgs { feature, padding_positions, labels, cu_seqlens, max_segments, names } = args;
     let mut columns = PackedColumns::new(feature).padding_positions(padding_positions).cu_seqlens(cu_seqlens);
     if let Some(labels) = labels {
         columns = columns.labels(labels);
@@ -259,7 +268,7 @@ fn packed_columns(args: PackedColumnsArgs, _: &Site<'_>) -> Result<PackedColumns
     if let Some(Positive(most)) = max_segments {
         columns = columns.max_segments(most);
     }
-    Ok(columns)
+    Ok(columns.names(names))
 }
 
 impl Elementwise for PackedColumns {

@@ -17,6 +17,7 @@ mod sequences;
 #[cfg(test)]
 mod tests;
 mod tracked;
+mod trainer_names;
 mod window;
 
 pub use buckets::{LengthBucketOptions, LengthBuckets, LengthBucketsFlow, LengthBucketsIter, LengthBucketsState};
@@ -25,6 +26,7 @@ pub use options::{BinPackOptions, BosHandling, ConcatPackOptions, WindowPackOpti
 pub use packed_columns::{Labels, PackedColumns, PaddingPositions};
 pub use rows::{OutputNames, RowSpec};
 pub use tracked::ParentState;
+pub use trainer_names::TrainerNames;
 pub use window::{WindowPack, WindowPackFlow, WindowPackIter, WindowPackState};
 
 use plan::GroupPlan;

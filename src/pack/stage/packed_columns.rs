@@ -1,5 +1,6 @@
 //! Columns of packed rows for attention kernels and losses.
 
+use super::trainer_names::TrainerNames;
 use crate::dataset::Facts;
 use crate::dataset::map::Each;
 use crate::element::{Array, DType, Element, Name, Value, cast};
@@ -76,6 +77,7 @@ pub struct PackedColumns {
     labels: Option<Labels>,
     cu_seqlens: bool,
     max_segments: Option<usize>,
+    names: TrainerNames,
 }
 
 impl PackedColumns {
@@ -87,6 +89,7 @@ impl PackedColumns {
             labels: None,
             cu_seqlens: false,
             max_segments: None,
+            names: TrainerNames::Grain,
         }
     }
 
@@ -121,6 +124,13 @@ impl PackedColumns {
     #[must_use]
     pub fn max_segments(self, most: usize) -> Self {
         Self { max_segments: Some(most), ..self }
+    }
+
+    /// Gives all columns the names, dtypes and shapes of a trainer, with the labels and bounds that it expects. Segment ids go.
+    #[must_use]
+    pub fn names(self, names: TrainerNames) -> Self {
+        let labels = self.labels.or(names.labels());
+        Self { labels, cu_seqlens: self.cu_seqlens || names.has_bounds(), names, ..self }
     }
 
     /// Returns the positions with new positions for padding.
@@ -188,7 +198,7 @@ impl PackedColumns {
                 );
             }
         }
-        Ok(element)
+        self.names.rename(element, &self.feature, &[ids_name, positions_name])
     }
 }
 
@@ -293,6 +303,9 @@ impl Facts for PackedColumns {
         }
         if let Some(most) = self.max_segments {
             text += &format!(", max_segments={most}");
+        }
+        if self.names != TrainerNames::Grain {
+            text += &format!(", names={}", self.names);
         }
         text
     }

@@ -183,7 +183,7 @@ fn packs() -> Vec<Case> {
             json!({"labels": "shifted"}),
             json!({
                 "feature": [null, "other"], "padding_positions": [null, "restart", "continue"],
-                "labels": ["shifted", "unshifted"], "cu_seqlens": [null, true],
+                "labels": ["shifted", "unshifted"], "cu_seqlens": [null, true], "names": [null, "hf", "torchtitan", "thd"],
             }),
         ),
         packed(json!({"cu_seqlens": true}), json!({"max_segments": [null, 5, 6]})),
