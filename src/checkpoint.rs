@@ -9,6 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::dataset::Stage;
 use crate::error::{Error, Result};
+use crate::rng::without_schedule;
 
 /// Version of the format that this crate writes.
 pub const FORMAT: u32 = 1;
@@ -212,11 +213,17 @@ impl Checkpoint {
     /// Checks that the checkpoint belongs to the pipeline of `identity`.
     pub(crate) fn check(&self, identity: &Identity) -> Result<()> {
         let lines = &identity.lines;
-        if *lines == self.pipeline || identity.lines_with_cuts == self.pipeline {
+        // A schedule may be longer than before. Its stage compares the entries that have taken effect.
+        let differ = |(a, b): (&String, &String)| without_schedule(a) != without_schedule(b);
+        let differs = |ours: &[String]| {
+            let (theirs, count) = (self.pipeline.len(), ours.len());
+            let first = self.pipeline.iter().zip(ours).position(differ);
+            first.or((theirs != count).then_some(theirs.min(count)))
+        };
+        let Some(at) = differs(lines) else { return Ok(()) };
+        if differs(&identity.lines_with_cuts).is_none() {
             return Ok(());
         }
-        let (theirs, ours) = (self.pipeline.len(), lines.len());
-        let at = self.pipeline.iter().zip(lines).position(|(a, b)| a != b).unwrap_or(theirs.min(ours));
         let side = |lines: &[String]| lines.get(at).map_or_else(|| "nothing".to_owned(), Clone::clone);
         Err(Error::state(format!(
             "the checkpoint is of another pipeline: stage {at} was {} and is {}",

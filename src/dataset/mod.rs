@@ -3,6 +3,7 @@
 //! A [`MapDataset`] is random access: pure, indexed, readable in any order. An [`IterDataset`] is a stream: ordered,
 //! stateful, checkpointable. [`to_iter`](MapDataset::to_iter) converts the first to the second.
 
+mod at_end;
 mod blocks;
 mod boxed;
 mod estimate;
@@ -20,6 +21,7 @@ mod seeds;
 mod stage;
 mod walk;
 
+pub use at_end::AtEnd;
 pub use blocks::Blocks;
 pub use boxed::{AnyState, BoxIter, BoxIterator, BoxMap};
 pub use estimate::{StageMemory, estimate};

@@ -18,7 +18,25 @@ use crate::error::{Error, Result};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MixOrder {
     proportions: Box<[u64]>,
+    /// Remainder of each level at position 0. Empty if all are 0.
+    phases: Box<[u64]>,
     exact: bool,
+}
+
+/// Fraction of an element that later components are due, `remainder / rest`, below 1.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Phase {
+    remainder: u64,
+    rest: u64,
+}
+
+impl Phase {
+    pub(super) const ZERO: Self = Self { remainder: 0, rest: 1 };
+
+    /// Returns the remainder of an equal fraction of `rest`, rounded down.
+    fn of(self, rest: u64) -> u64 {
+        (u128::from(self.remainder) * u128::from(rest) / u128::from(self.rest)) as u64
+    }
 }
 
 impl MixOrder {
@@ -30,7 +48,7 @@ impl MixOrder {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there is no weight, if a weight is not a finite number above 0, or
     /// if weights are too far apart: proportions must sum to at most 2^63.
     pub fn from_weights(weights: &[f64]) -> Result<Self> {
-        Ok(Self { proportions: proportions::like_grain(weights)?, exact: false })
+        Ok(Self { proportions: proportions::like_grain(weights)?, phases: Box::default(), exact: false })
     }
 
     /// Makes the order whose shares equal the weights as written: 0.29 and 0.71 are 29 to 71.
@@ -41,7 +59,31 @@ impl MixOrder {
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there is no weight, or if a weight is not a finite number above 0.
     pub fn exact(weights: &[f64]) -> Result<Self> {
-        Ok(Self { proportions: proportions::exact(weights)?, exact: true })
+        Ok(Self { proportions: proportions::exact(weights)?, phases: Box::default(), exact: true })
+    }
+
+    /// Makes the order of the components whose weight is above 0. The others have no elements.
+    ///
+    /// # Errors
+    /// As [`exact`](Self::exact) and [`from_weights`](Self::from_weights), if no weight is above 0.
+    pub(super) fn of_present(weights: &[f64], exact: bool) -> Result<Self> {
+        let present: Vec<f64> = weights.iter().copied().filter(|weight| *weight != 0.0).collect();
+        let present = if exact { Self::exact(&present) } else { Self::from_weights(&present) }?;
+        if present.proportions.len() == weights.len() {
+            return Ok(present);
+        }
+        // The last component has no others to pass elements on to, so it is present.
+        let last = weights.iter().rposition(|weight| *weight != 0.0).map_or(0, |last| last + 1);
+        let mut proportions = present.proportions.iter().copied();
+        let spread = |weight: &f64| if *weight == 0.0 { 0 } else { proportions.next().unwrap_or(0) };
+        Ok(Self { proportions: weights[..last].iter().map(spread).collect(), ..present.clone() })
+    }
+
+    /// Continues after another order, so that fractions of elements are not lost if weights change often.
+    pub(super) fn after(mut self, phases: &[Phase]) -> Self {
+        let phases = self.levels().zip(phases).map(|(level, phase)| phase.of(level.rest));
+        self.phases = phases.collect();
+        self
     }
 
     /// Returns the proportions, an integer for each component. Their ratios are the shares.
@@ -64,6 +106,15 @@ impl MixOrder {
             before = passed;
         }
         unreachable!("the last component has no others to pass an element on to")
+    }
+
+    /// Returns the number of elements of each component among the first `position`. Trailing components without elements
+    /// have no number.
+    pub(super) fn counts(&self, position: u64) -> impl Iterator<Item = u64> {
+        self.levels().scan(position, |before, level| {
+            let (passed, _) = level.split(*before);
+            Some(std::mem::replace(before, passed) - passed)
+        })
     }
 
     /// Iterates over the mix in order from `position` on. Each step costs an addition for each component up to the result.
@@ -90,8 +141,7 @@ impl MixOrder {
             return Err(Error::config(format!("mix has {lengths} components and {weights} weights")));
         }
         if let Some(component) = lens.iter().position(|&len| len == 0) {
-            return Err(Error::config(format!("component {component} of the mix has no elements"))
-                .help("leave it out, or fill it: a mix ends with its shortest component"));
+            return Err(Self::empty(component));
         }
         let total: u64 = self.proportions.iter().sum();
         let pairs = lens.iter().zip(&self.proportions);
@@ -105,10 +155,18 @@ impl MixOrder {
         Ok(len.min(i64::MAX as u64))
     }
 
+    /// Returns the error of a component without elements.
+    #[cold]
+    pub(super) fn empty(component: usize) -> Error {
+        Error::config(format!("component {component} of the mix has no elements"))
+            .help("leave it out, or fill it: a mix ends with its shortest component")
+    }
+
     fn levels(&self) -> impl Iterator<Item = Level> {
         let mut rest: u64 = self.proportions.iter().sum();
-        self.proportions.iter().map(move |&proportion| {
-            let level = Level { others: rest - proportion, rest, remainder: 0, taken: 0 };
+        self.proportions.iter().enumerate().map(move |(number, &proportion)| {
+            let remainder = self.phases.get(number).copied().unwrap_or(0);
+            let level = Level { others: rest - proportion, rest, remainder, taken: 0 };
             rest = level.others;
             level
         })
@@ -122,19 +180,21 @@ struct Level {
     others: u64,
     /// Sum of the proportions of this and later components; at most 2^63.
     rest: u64,
-    /// The value `elements that reached this level * others`, modulo `rest`.
+    /// The value `elements that reached this level * others`, modulo `rest`, plus the remainder at the start.
     remainder: u64,
     /// Number of elements taken from this component.
     taken: u64,
 }
 
 impl Level {
-    /// Returns `before * others` divided by `rest`, and the remainder.
+    /// Returns `before * others` plus the remainder at the start, divided by `rest`, and the remainder.
     fn split(&self, before: u64) -> (u64, u64) {
-        if let Some(product) = before.checked_mul(self.others) {
+        let product = before.checked_mul(self.others).and_then(|product| product.checked_add(self.remainder));
+        if let Some(product) = product {
             return (product / self.rest, product % self.rest);
         }
-        let (product, rest) = (u128::from(before) * u128::from(self.others), u128::from(self.rest));
+        let product = u128::from(before) * u128::from(self.others) + u128::from(self.remainder);
+        let rest = u128::from(self.rest);
         ((product / rest) as u64, (product % rest) as u64)
     }
 }
@@ -152,6 +212,13 @@ impl MixCursor {
     /// Returns the position of the next element.
     pub fn position(&self) -> u64 {
         self.position
+    }
+
+    /// Stores the fractions of elements that later components are due.
+    pub(super) fn store(&self, phases: &mut [Phase]) {
+        for (phase, level) in phases.iter_mut().zip(&self.levels) {
+            *phase = Phase { remainder: level.remainder, rest: level.rest };
+        }
     }
 }
 
@@ -218,7 +285,7 @@ mod tests {
             ),
         ];
         for (proportions, first, far) in cases {
-            let mix = MixOrder { proportions: proportions.into(), exact: false };
+            let mix = MixOrder { proportions: proportions.into(), phases: Box::default(), exact: false };
             assert_eq!(std::array::from_fn(|position| mix.at(position as u64)), first);
             assert_eq!([1_000_000, (1 << 40) + 7, i64::MAX as u64].map(|position| mix.at(position)), far);
         }

@@ -1,8 +1,10 @@
 //! Pipelines of every shape: worker processes yield what the same pipeline yields inline, wherever it is resumed.
 #![cfg(all(feature = "workers", target_os = "linux"))]
 
+use gristmill::dataset::AtEnd;
 use gristmill::dataset::iter::{ZipLength, interleave, interleave_from, lanes, lanes_from, mix, zip_all};
 use gristmill::dataset::map::Range;
+use gristmill::rng::Schedule;
 use gristmill::workers::{MpOptions, mp_prefetch};
 use gristmill::{Array, BoxIter, Checkpoint, Element, Error, ErrorKind, IterDataset, MapDataset, Result, Value};
 
@@ -19,8 +21,10 @@ fn stream(start: i64, len: i64) -> BoxIter<i64> {
     Range::new(start, start + len).shuffle(start as u32).filter(|x| x % 7 != 3).map(|x| x * 3).to_iter().boxed()
 }
 
-const SHAPES: [&str; 12] = [
+const SHAPES: [&str; 14] = [
     "mix",
+    "mix that changes",
+    "mix by tokens",
     "zip",
     "zip all",
     "interleave",
@@ -38,6 +42,17 @@ fn shape(name: String) -> Result<BoxIter<i64>> {
     let three = || [stream(0, 120), stream(1000, 90), stream(2000, 150)];
     Ok(match name.as_str() {
         "mix" => mix(three()).weights([3.0, 1.0, 2.0]).boxed(),
+        "mix that changes" => {
+            let schedule = Schedule::new([1.0, 0.0, 1.0]).then(60, [1.0, 3.0, 0.0]).over(50);
+            mix(three()).schedule(schedule).at_end(AtEnd::Repeat).budget(0, 130).limit(400).boxed()
+        }
+        "mix by tokens" => {
+            let text = |x: i64| {
+                Element::new().with("x", Array::scalar(x)).with("tokens", Array::from_vec(vec![0u8; x as usize % 9]))
+            };
+            let mixed = mix(three().map(|ds| ds.map(text))).weights([3.0, 1.0, 1.0]).by_tokens("tokens");
+            mixed.at_end(AtEnd::Redistribute).try_map(|e| Ok(e.array("x")?.as_slice::<i64>()?[0])).boxed()
+        }
         "zip" => stream(0, 90).zip_with(stream(500, 200), ZipLength::Shortest).map(|(a, b)| a * 1000 + b).boxed(),
         "zip all" => zip_all(three(), ZipLength::Shortest).map(|all| all.iter().sum()).boxed(),
         "interleave" => interleave(three(), 2).boxed(),

@@ -68,7 +68,7 @@ pub use self::map_with_index::{
     CounterState, IterEnumerate, IterMapWithIndex, IterMapWithIndexIter, IterTryMapWithIndex, IterTryMapWithIndexIter,
     Numbered, NumberedFn, TryNumberedFn,
 };
-pub use self::mix::{IterMix, IterMixIter, MixState, mix};
+pub use self::mix::{Effective, IterMix, IterMixIter, MixOrigin, MixProgress, MixState, mix};
 pub use self::open_lane::{Lanes, MadeLanes, OpenLane};
 pub use self::pass::{DatasetIterator, InPlace, NextStacked};
 pub(crate) use self::planned::{PlanBatches, PlannedOwn, pass_over_plan};

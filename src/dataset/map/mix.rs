@@ -1,12 +1,14 @@
 use super::parents::Parents;
 use super::{Many, MapDataset};
 use crate::cx::Cx;
+use crate::dataset::INFINITE;
+use crate::dataset::at_end::AtEnd;
 use crate::dataset::node::{Describe, Indices, Moves, Node};
 use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Role, Stage};
 use crate::element::{Name, Ragged};
 use crate::error::{Error, Result};
-use crate::rng::MixOrder;
+use crate::rng::{MixOrder, PiecewiseOrder, Schedule};
 
 /// Several datasets interleaved by weight, evenly at every scale and without randomness: Grain's `mix`.
 ///
@@ -25,13 +27,17 @@ use crate::rng::MixOrder;
 /// [`check`](Describe::check) returns an [`ErrorKind::Config`](crate::ErrorKind::Config) error for an empty list, an empty
 /// dataset, and weights other than one finite number above 0 per dataset.
 ///
+/// An index cannot depend on the lengths of elements, so weights count elements. To count tokens, mix streams:
+/// [`iter::mix`](crate::dataset::iter::mix).
+///
 /// # Cost
-/// One division per dataset, up to the chosen dataset.
+/// One division per dataset, up to the chosen dataset. A schedule adds a binary search over its changes.
 #[must_use = "datasets are lazy and do nothing until read"]
 #[derive(Clone, Debug)]
 pub struct Mix<D> {
     parents: Parents<D>,
     weights: Weights,
+    at_end: AtEnd,
     plan: Option<Plan>,
 }
 
@@ -40,18 +46,36 @@ enum Weights {
     Equal,
     LikeGrain(Vec<f64>),
     Exact(Vec<f64>),
+    Scheduled(Schedule),
 }
 
 #[derive(Clone, Debug)]
 struct Plan {
-    order: MixOrder,
+    order: Order,
     len: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Order {
+    Constant(MixOrder),
+    Piecewise(PiecewiseOrder),
+}
+
+impl Plan {
+    /// Returns the dataset of an index, and the index in the dataset.
+    #[inline]
+    fn at(&self, index: u64) -> (usize, u64) {
+        match &self.order {
+            Order::Constant(order) => order.at(index),
+            Order::Piecewise(order) => order.at(index),
+        }
+    }
 }
 
 impl<D: MapDataset> Mix<D> {
     /// Mixes equal numbers of elements of all `datasets`.
     pub fn new(datasets: Vec<D>) -> Self {
-        Self { parents: Parents::new(datasets), weights: Weights::Equal, plan: None }.planned()
+        Self { parents: Parents::new(datasets), weights: Weights::Equal, at_end: AtEnd::Stop, plan: None }.planned()
     }
 
     /// Sets the weight of each dataset, rounded like Grain: down to multiples of a hundredth of the smallest weight.
@@ -69,6 +93,26 @@ impl<D: MapDataset> Mix<D> {
         self.planned()
     }
 
+    /// Sets weights that change at positions of the mix. The mix ends before the first index at which a dataset has too
+    /// few elements.
+    ///
+    /// The schedule is part of the fingerprint. In streams, a state also restores with later entries that have changed:
+    /// see [`IterMix::schedule`](crate::dataset::iter::IterMix::schedule).
+    pub fn schedule(mut self, schedule: Schedule) -> Self {
+        self.weights = Weights::Scheduled(schedule);
+        self.planned()
+    }
+
+    /// Sets what happens if a dataset ends. [`AtEnd::Repeat`] makes the mix infinite: each dataset continues with its next
+    /// epoch.
+    ///
+    /// [`check`](Describe::check) returns an [`ErrorKind::Config`](crate::ErrorKind::Config) error for
+    /// [`AtEnd::Redistribute`], which streams have.
+    pub fn at_end(mut self, at_end: AtEnd) -> Self {
+        self.at_end = at_end;
+        self.planned()
+    }
+
     /// Plans the mix. If that fails, the mix is empty and `check` returns the error.
     fn planned(mut self) -> Self {
         self.plan = self.plan().ok();
@@ -76,13 +120,25 @@ impl<D: MapDataset> Mix<D> {
     }
 
     fn plan(&self) -> Result<Plan> {
+        let count = self.parents.count();
+        let lens: Vec<u64> = match self.at_end {
+            AtEnd::Stop => self.parents.lens().collect(),
+            AtEnd::Repeat => self.parents.lens().map(|len| if len == 0 { 0 } else { INFINITE }).collect(),
+            AtEnd::Redistribute => {
+                return Err(Error::config("a mix with random access cannot divide the weight of a dataset that ends")
+                    .help("convert the datasets to streams first: `IterDataset.mix` in Python, `dataset::iter::mix` in Rust"));
+            }
+        };
         let order = match &self.weights {
-            Weights::Equal => MixOrder::from_weights(&vec![1.0; self.parents.count()])?,
+            Weights::Equal => MixOrder::from_weights(&vec![1.0; count])?,
             Weights::LikeGrain(weights) => MixOrder::from_weights(weights)?,
             Weights::Exact(weights) => MixOrder::exact(weights)?,
+            Weights::Scheduled(schedule) => {
+                let order = PiecewiseOrder::new(schedule, count)?;
+                return Ok(Plan { len: order.len(&lens)?, order: Order::Piecewise(order) });
+            }
         };
-        let lens: Vec<u64> = self.parents.lens().collect();
-        Ok(Plan { len: order.len(&lens)?, order })
+        Ok(Plan { len: order.len(&lens)?, order: Order::Constant(order) })
     }
 }
 
@@ -98,10 +154,12 @@ impl<D: MapDataset> Stage for Mix<D> {
 impl<D: MapDataset> Describe for Mix<D> {
     fn params(&self) -> String {
         let count = self.parents.count();
+        let at_end = if self.at_end == AtEnd::Stop { String::new() } else { format!(", at_end={}", self.at_end) };
         match &self.weights {
-            Weights::Equal => count.to_string(),
-            Weights::LikeGrain(weights) => format!("{count}, weights={weights:?}"),
-            Weights::Exact(weights) => format!("{count}, exact_weights={weights:?}"),
+            Weights::Equal => format!("{count}{at_end}"),
+            Weights::LikeGrain(weights) => format!("{count}, weights={weights:?}{at_end}"),
+            Weights::Exact(weights) => format!("{count}, exact_weights={weights:?}{at_end}"),
+            Weights::Scheduled(schedule) => format!("{count}, schedule={schedule}{at_end}"),
         }
     }
     fn check(&self) -> Result<()> {
@@ -115,7 +173,7 @@ impl<D: MapDataset> Describe for Mix<D> {
 impl<D: MapDataset> Moves for Mix<D> {
     fn will_read(&self, next: Upcoming<'_>) {
         if let Some(plan) = &self.plan {
-            let places: Vec<_> = next.indices().iter().map(|&index| plan.order.at(index)).collect();
+            let places: Vec<_> = next.indices().iter().map(|&index| plan.at(index)).collect();
             self.parents.will_read(&places, next);
         }
     }
@@ -131,13 +189,13 @@ impl<D: MapDataset> MapDataset for Mix<D> {
     #[inline]
     fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<D::Item>> {
         let Some(plan) = &self.plan else { return Ok(None) };
-        let (which, at) = cx.consumed(self.parents.stage, || plan.order.at(index));
+        let (which, at) = cx.consumed(self.parents.stage, || plan.at(index));
         self.parents.pass(which, at, cx)
     }
 
     fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
         let Some(plan) = &self.plan else { return Many::one_by_one(indices, |_| Ok(None)) };
-        let places = || indices.iter().map(|&index| plan.order.at(index)).collect::<Vec<_>>();
+        let places = || indices.iter().map(|&index| plan.at(index)).collect::<Vec<_>>();
         let places = cx.consumed_many(self.parents.stage, indices.len(), places);
         self.parents.pass_many(&places, cx)
     }
@@ -154,7 +212,6 @@ impl<D: MapDataset> MapDataset for Mix<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::INFINITE;
     use crate::dataset::map::Range;
 
     #[test]
@@ -190,5 +247,27 @@ mod tests {
         assert!(Mix::new(vec![Range::new(0, 3), Range::new(0, 0)]).check().is_err());
         assert!(Mix::new(Vec::<Range>::new()).check().is_err());
         assert!(two().weights([1.0]).weights([1.0, 5.0]).check().is_ok());
+    }
+
+    #[test]
+    fn weights_change_at_positions() {
+        let schedule = Schedule::new([1.0, 0.0]).then(3, [0.0, 1.0]).then(5, [1.0, 1.0]);
+        let ds = Mix::new(vec![Range::new(0, 5), Range::new(10, 99)]).schedule(schedule);
+        assert_eq!(ds.collect().unwrap(), [0, 1, 2, 10, 11, 3, 12, 4, 13]);
+        assert_eq!(ds.params(), "2, schedule={0: [1.0]; 3: [0.0, 1.0]; 5: [1.0, 1.0]}");
+        assert_eq!((ds.get(20, &mut Cx::default()).unwrap(), ds.len()), (Some(19), 9));
+        assert!(Mix::new(Vec::<Range>::new()).schedule(Schedule::new([])).check().is_err());
+    }
+
+    #[test]
+    fn datasets_repeat_or_end_the_mix() {
+        let two = || Mix::new(vec![Range::new(0, 2), Range::new(10, 13)]);
+        let ds = two().at_end(AtEnd::Repeat);
+        assert_eq!((ds.len(), ds.params()), (INFINITE, "2, at_end=repeat".to_owned()));
+        assert_eq!(ds.slice(..8).collect().unwrap(), [0, 10, 1, 11, 0, 12, 1, 10]);
+        let error = two().at_end(AtEnd::Redistribute).check().unwrap_err();
+        assert!(error.help_text().unwrap().contains("`IterDataset.mix`"), "{error}");
+        let empty = Mix::new(vec![Range::new(0, 2), Range::new(0, 0)]).at_end(AtEnd::Repeat);
+        assert!(empty.check().is_err());
     }
 }

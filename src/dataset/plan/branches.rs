@@ -5,11 +5,16 @@ use crate::cx::Cx;
 use crate::dataset::IterDataset;
 use crate::dataset::iter::DatasetIterator;
 use crate::dataset::run::siblings::offsets;
+use crate::element::Name;
 use crate::error::{Error, Result};
 use crate::exec::Failed;
 
 /// The makers of several parents. Each makes the elements that pass its parent's borders.
-pub(in crate::dataset) struct Branches<T>(Vec<Branch<T>>);
+pub(in crate::dataset) struct Branches<T> {
+    branches: Vec<Branch<T>>,
+    /// The number of lengths that later stages request. The stage itself may have requested another.
+    width: usize,
+}
 
 struct Branch<T> {
     make: Box<dyn Make<T>>,
@@ -27,10 +32,20 @@ type StateOf<D> = <<D as IterDataset>::Iter as DatasetIterator>::State;
 
 impl<T> Branches<T> {
     /// Plans each of `parents`. Returns `None` if a parent has no plan, or plans rows of several elements.
-    pub(in crate::dataset) fn plan<D>(parents: &[D], planning: &Planning<'_>) -> Result<Option<Planned<D>>>
+    ///
+    /// Stand-ins also have the length of the array `also`.
+    pub(in crate::dataset) fn plan<D>(
+        parents: &[D],
+        planning: &Planning<'_>,
+        also: Option<&str>,
+    ) -> Result<Option<Planned<D>>>
     where
         D: IterDataset<Item = T>,
     {
+        let width = planning.names.len();
+        let also = also.filter(|also| planning.names.iter().all(|name| name.as_str() != *also));
+        let names: Vec<Name> = planning.names.iter().cloned().chain(also.map(Name::new)).collect();
+        let planning = planning.asking(&names);
         let (mut passes, mut branches, mut leaves) = (Vec::new(), Vec::new(), Some(Vec::new()));
         for (parent, offset) in parents.iter().zip(offsets(parents)) {
             let planning = planning.offset(offset);
@@ -46,17 +61,17 @@ impl<T> Branches<T> {
             leaves.iter_mut().for_each(|leaves| leaves.append(&mut plan.leaves));
             branches.push(Branch { make: plan.make, end: planning.next_leaf(), offset });
         }
-        Ok(Some((passes, Self(branches), leaves.unwrap_or_default())))
+        Ok(Some((passes, Self { branches, width }, leaves.unwrap_or_default())))
     }
 
     /// Returns the branch that makes an element.
     fn at(&self, member: &Member) -> usize {
-        self.0.partition_point(|branch| branch.end <= member.leaf)
+        self.branches.partition_point(|branch| branch.end <= member.leaf)
     }
 
     fn of(&mut self, recipe: &[Member]) -> Option<&mut Branch<T>> {
         let at = self.at(recipe.first()?);
-        self.0.get_mut(at)
+        self.branches.get_mut(at)
     }
 }
 
@@ -79,11 +94,14 @@ impl<T> Make<T> for Branches<T> {
     }
 
     fn lens(&self, member: &Member, lens: &mut Vec<u32>) -> Result<()> {
-        self.0.get(self.at(member)).ok_or_else(missing)?.make.lens(member, lens)
+        let before = lens.len();
+        self.branches.get(self.at(member)).ok_or_else(missing)?.make.lens(member, lens)?;
+        lens.truncate(before + self.width);
+        Ok(())
     }
 
     fn forget(&mut self) -> Result<()> {
-        self.0.iter_mut().try_for_each(|branch| branch.make.forget())
+        self.branches.iter_mut().try_for_each(|branch| branch.make.forget())
     }
 }
 

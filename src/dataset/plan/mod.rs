@@ -49,9 +49,9 @@ pub(in crate::dataset) use own_pieces::OwnPieces;
 pub(crate) use rows::PlannedRows;
 pub(in crate::dataset) use stand_in::stand_in;
 pub(crate) use stand_in::{Member, Recipe, is_stand_in, recipe, stand_in_of, tag_of};
-pub(in crate::dataset) use visit::Visit;
 #[cfg(feature = "python")]
 pub(crate) use visit::read_also;
+pub(in crate::dataset) use visit::{Visit, cells_of};
 
 use self::visit::texts;
 use super::iter::DatasetIterator;

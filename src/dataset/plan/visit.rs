@@ -158,6 +158,16 @@ pub(super) fn lengths(element: &dyn Any, names: &[String], lens: &mut Vec<u32>) 
     Ok(())
 }
 
+/// Counts the cells of the array `name` of an element.
+///
+/// # Errors
+/// [`ErrorKind::Data`] if the element lacks the array, [`ErrorKind::Config`] if it has no arrays at all.
+pub(in crate::dataset) fn cells_of(element: &dyn Any, name: &str) -> Result<u64> {
+    let element = as_element(element);
+    let element = element.ok_or_else(|| Error::config("lengths are requested of elements that have no arrays"))??;
+    Ok(length(&element, name)? as u64)
+}
+
 /// Counts the cells of an array.
 pub(super) fn length(element: &Element, name: &str) -> Result<usize> {
     Ok(element.array(name)?.shape().first().copied().unwrap_or(1))

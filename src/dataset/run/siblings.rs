@@ -43,7 +43,12 @@ impl<I: DatasetIterator> Siblings<I> {
     }
 
     pub(in crate::dataset) fn restore(&mut self, states: Vec<I::State>, cx: &mut Cx) -> Result<()> {
-        if states.len() != self.0.len() {
+        self.restore_first(states, self.0.len(), cx)
+    }
+
+    /// Restores the parents for which there are states, the first `least` or more. The others stay at their positions.
+    pub(in crate::dataset) fn restore_first(&mut self, states: Vec<I::State>, least: usize, cx: &mut Cx) -> Result<()> {
+        if !(least..=self.0.len()).contains(&states.len()) {
             let text = format!("the state has {} datasets, but the pipeline has {}", states.len(), self.0.len());
             return Err(Error::state(text));
         }
@@ -51,5 +56,11 @@ impl<I: DatasetIterator> Siblings<I> {
             cx.within(*offset, |cx| parent.restore(state, cx))?;
         }
         Ok(())
+    }
+
+    /// Restores parent `k`.
+    pub(in crate::dataset) fn restore_one(&mut self, k: usize, state: I::State, cx: &mut Cx) -> Result<()> {
+        let (parent, offset) = &mut self.0[k];
+        cx.within(*offset, |cx| parent.restore(state, cx))
     }
 }

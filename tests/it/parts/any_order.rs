@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gristmill::dataset::Remainder;
+use gristmill::dataset::{AtEnd, Remainder};
 use gristmill::keys::{KeyFolder, Recompute};
 use gristmill::{BoxIter, LoaderBuilder};
 use proptest::sample::{Index, select};
@@ -39,7 +39,7 @@ const ORDERS: [[Behind; 3]; 12] = [
     [Behind::Filter, Behind::Fan, Behind::Fan],
 ];
 /// What stands in front of them.
-const FIRST: [Change; 5] = [Change::Shuffle, Change::Mix, Change::Limit, Change::Repeat, Change::Fan];
+const FIRST: [Change; 6] = [Change::Shuffle, Change::Mix, Change::Tokens, Change::Limit, Change::Repeat, Change::Fan];
 const ROWS: [Rows; 5] = [Rows::Plain, Rows::FirstFit, Rows::BestFit, Rows::Concat, Rows::Window];
 
 fn trim(element: Element) -> Element {
@@ -62,6 +62,9 @@ fn build(first: Change, order: &[Behind], rows: Rows, batch: usize) -> BoxIter<E
     let fanned = |seed| Range::new(0, len).shuffle(seed).map(sequence).to_iter().flat_map(parts_of).boxed();
     let changed = match first {
         Change::Mix => mix([documents(7, len), documents(3, len / 2)]).weights([2.0, 1.0]).boxed(),
+        Change::Tokens => {
+            mix([fanned(7), documents(3, len / 4)]).by_tokens("tokens").at_end(AtEnd::Repeat).limit(len as u64).boxed()
+        }
         Change::Fan => mix([fanned(7), documents(3, len)]).boxed(),
         Change::Limit => documents(7, len).limit(len as u64 * 3 / 4).boxed(),
         Change::Repeat => documents(7, len).repeat(2).boxed(),

@@ -1,13 +1,14 @@
 //! Pipelines of which hosts take parts.
 
-use gristmill::dataset::Remainder;
 use gristmill::dataset::iter::mix;
 use gristmill::dataset::map::Range;
+use gristmill::dataset::{AtEnd, Remainder};
 use gristmill::pack::{
     BatchSize, BinPackOptions, ConcatPackOptions, LengthBucketOptions, Packing, RowSpec, WindowPackOptions,
 };
 use gristmill::part::{Balance, Cost, Deal};
 use gristmill::prelude::*;
+use gristmill::rng::Schedule;
 use gristmill::{Array, BoxIter, Element};
 use proptest::prelude::*;
 
@@ -32,6 +33,8 @@ pub(crate) fn sequence(x: i64) -> Element {
 pub(crate) enum Change {
     Filter,
     Mix,
+    /// A mix by tokens whose weights change, and whose datasets end.
+    Tokens,
     Shuffle,
     Fan,
     Limit,
@@ -39,7 +42,8 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    pub(crate) const ALL: [Self; 6] = [Self::Filter, Self::Mix, Self::Shuffle, Self::Fan, Self::Limit, Self::Repeat];
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Filter, Self::Mix, Self::Tokens, Self::Shuffle, Self::Fan, Self::Limit, Self::Repeat];
 }
 
 /// How rows are made.
@@ -93,6 +97,7 @@ impl Pipeline {
         let changed = self.changes.iter().fold(documents(7, self.documents), |ds, change| match change {
             Change::Filter => ds.filter(is_kept).boxed(),
             Change::Mix => mix([ds, documents(3, self.documents / 2)]).weights([2.0, 1.0]).boxed(),
+            Change::Tokens => by_tokens([ds, documents(3, self.documents / 2)], self.documents as u64),
             Change::Shuffle => ds.window_shuffle(50, 5).boxed(),
             Change::Fan => ds.flat_map(pieces).boxed(),
             Change::Limit => ds.limit(self.documents as u64 * 3 / 4).boxed(),
@@ -157,6 +162,14 @@ impl Pipeline {
         };
         batches.skip(2).limit(11).repeat(self.epochs).boxed()
     }
+}
+
+/// A mix of documents, the first of which has `len`, by tokens: the weights change, the second dataset reaches its budget, and its
+/// weight goes to the first.
+pub(crate) fn by_tokens(datasets: [BoxIter<Element>; 2], len: u64) -> BoxIter<Element> {
+    let schedule = Schedule::new([2.0, 1.0]).then(len / 2, [1.0, 3.0]).over(len / 3).then(2 * len, [1.0, 1.0]);
+    let mixed = mix(datasets).schedule(schedule).by_tokens("tokens");
+    mixed.at_end(AtEnd::Redistribute).budget(1, len).boxed()
 }
 
 pub(crate) fn is_kept(element: &Element) -> bool {

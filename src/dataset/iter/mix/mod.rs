@@ -1,0 +1,226 @@
+mod pass;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub use self::pass::IterMixIter;
+use self::pass::{Counted, Ends};
+use self::state::Entries;
+pub use self::state::{Effective, MixOrigin, MixProgress, MixState};
+use super::{DatasetIterator, IterDataset};
+use crate::cx::StageId;
+use crate::dataset::at_end::AtEnd;
+use crate::dataset::memory::Memory;
+use crate::dataset::node::{Describe, Node};
+use crate::dataset::plan::{Branches, Plan, PlanOf, Planning};
+use crate::dataset::run::siblings::Siblings;
+use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::error::{Error, Result};
+use crate::exec::Runtime;
+use crate::rng::{MixOrder, Row, Schedule, TokenTurns, Turns};
+
+/// Mixes several `datasets`: an element of each in turn, or by [`weights`](IterMix::weights).
+///
+/// By default, weights are constant and count elements, and the mix ends if any dataset ends. Methods of [`IterMix`]
+/// change this: [`schedule`](IterMix::schedule), [`by_tokens`](IterMix::by_tokens), [`at_end`](IterMix::at_end),
+/// [`budget`](IterMix::budget).
+///
+/// The order of constant weights is Grain's, bit for bit: see [`MixOrder`]. DIFFERENCE: in Grain, an error of a dataset
+/// ends the mix for good. Here, only the failed element is lost.
+/// ```
+/// use gristmill::{IterDataset, MapDataset, dataset::iter::mix, dataset::map::Range};
+/// let ds = || [0, 100].map(|start| Range::new(start, start + 4).to_iter());
+/// assert_eq!(mix(ds()).limit(3).collect()?, [0, 100, 1]);
+/// assert_eq!(mix(ds()).weights([1.0, 2.0]).collect()?, [0, 100, 101, 1, 102, 103, 2]);
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+/// # Errors
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) if there are no datasets, if there are more or fewer weights than
+/// datasets, or if a weight is not a finite number above 0.
+pub fn mix<D: IterDataset>(datasets: impl IntoIterator<Item = D>) -> IterMix<D> {
+    let parents: Vec<D> = datasets.into_iter().collect();
+    let nodes: Vec<&dyn Stage> = parents.iter().map(|p| p as &dyn Stage).collect();
+    let stage = stage_after(&nodes);
+    let weights = Weights::LikeGrain(vec![1.0; parents.len()]);
+    IterMix { parents, weights, column: None, at_end: AtEnd::Stop, budget: BTreeMap::new(), stage }
+}
+
+/// See [`mix`].
+#[must_use = "datasets are lazy and do nothing until read"]
+#[derive(Clone, Debug)]
+pub struct IterMix<D> {
+    parents: Vec<D>,
+    weights: Weights,
+    /// The array whose length is the number of tokens, if weights count tokens.
+    column: Option<String>,
+    at_end: AtEnd,
+    /// Limits, by the numbers of the datasets.
+    budget: BTreeMap<usize, u64>,
+    stage: StageId,
+}
+
+#[derive(Clone, Debug)]
+enum Weights {
+    LikeGrain(Vec<f64>),
+    Exact(Vec<f64>),
+    Scheduled(Schedule),
+}
+
+impl<D> IterMix<D> {
+    /// Sets a weight for each dataset. As in Grain, weights are truncated to about a hundredth of the smallest weight.
+    pub fn weights(mut self, weights: impl Into<Vec<f64>>) -> Self {
+        self.weights = Weights::LikeGrain(weights.into());
+        self
+    }
+
+    /// Sets weights that apply exactly as written: see [`MixOrder::exact`].
+    pub fn exact_weights(mut self, weights: impl Into<Vec<f64>>) -> Self {
+        self.weights = Weights::Exact(weights.into());
+        self
+    }
+
+    /// Sets weights that change at positions of the mix.
+    ///
+    /// The state contains the entries that have taken effect. It restores with another schedule if these entries are
+    /// equal: entries after the state's position may be added, changed or removed. With
+    /// [`accept_changes`](crate::LoaderBuilder::accept_changes), datasets may be appended that have weight 0 in all
+    /// earlier entries.
+    pub fn schedule(mut self, schedule: Schedule) -> Self {
+        self.weights = Weights::Scheduled(schedule);
+        self
+    }
+
+    /// Makes weights count tokens: an element counts as many as its array `column` is long. Weights then apply exactly
+    /// as written.
+    ///
+    /// The next element is of the dataset that is furthest below its share of all tokens, ties by the order of the
+    /// datasets. A dataset exceeds its share by at most its last element. It falls below its share by at most `1 + 1/2 + …
+    /// + 1/(n - 1)` elements of `n` datasets, so by one element of two datasets. Elements without the array are errors.
+    ///
+    /// # Cost
+    /// A comparison for each dataset. A host that takes a part of the rows plans by keys with the lengths of `column`.
+    pub fn by_tokens(mut self, column: impl Into<String>) -> Self {
+        self.column = Some(column.into());
+        self
+    }
+
+    /// Sets what happens if a dataset ends. By default, the mix ends.
+    pub fn at_end(mut self, at_end: AtEnd) -> Self {
+        self.at_end = at_end;
+        self
+    }
+
+    /// Ends dataset number `which` after the element with which it has reached `limit` elements, or tokens if weights
+    /// count tokens. Restarts of the dataset do not reset the count.
+    ///
+    /// The mix then ends with [`AtEnd::Stop`]. Otherwise the weight of the dataset is divided among the others.
+    pub fn budget(mut self, which: usize, limit: u64) -> Self {
+        self.budget.insert(which, limit);
+        self
+    }
+
+    /// Returns true if the position determines the order.
+    fn is_plain(&self) -> bool {
+        let is_constant = !matches!(self.weights, Weights::Scheduled(_));
+        is_constant && self.column.is_none() && self.at_end == AtEnd::Stop && self.budget.is_empty()
+    }
+
+    /// Returns the constant weights of which the mix consists.
+    fn rows(&self) -> Result<Vec<Row>> {
+        let datasets = self.parents.len();
+        let weights = match &self.weights {
+            Weights::Scheduled(_) if datasets == 0 => return Err(Error::config("a mix needs at least one component")),
+            Weights::Scheduled(schedule) => return schedule.rows(datasets),
+            Weights::LikeGrain(weights) | Weights::Exact(weights) => weights,
+        };
+        if datasets != weights.len() {
+            return Err(Error::config(format!("mix has {datasets} datasets and {} weights", weights.len())));
+        }
+        let is_rounded = matches!(self.weights, Weights::LikeGrain(_)) && self.column.is_none();
+        if is_rounded { MixOrder::from_weights(weights) } else { MixOrder::exact(weights) }?;
+        Ok(vec![Row { from: 0, weights: weights.as_slice().into() }])
+    }
+
+    fn check_budget(&self) -> Result<()> {
+        let datasets = self.parents.len();
+        for (which, limit) in &self.budget {
+            if *which >= datasets {
+                return Err(Error::config(format!("mix has {datasets} datasets and a budget for dataset {which}")));
+            }
+            if *limit == 0 {
+                return Err(Error::config(format!("the budget of dataset {which} is 0, and must be 1 or more"))
+                    .help("leave the dataset out, or give it weight 0"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts a pass over started parents.
+    fn start<I: DatasetIterator<Item: 'static>>(&self, parents: Siblings<I>) -> Result<IterMixIter<I>> {
+        self.check_budget()?;
+        let rows: Arc<[Row]> = self.rows()?.into();
+        let turns = match &self.column {
+            Some(column) => Counted::Tokens(TokenTurns::new(rows)?, column.as_str().into()),
+            None => Counted::Elements(Turns::new(rows, !matches!(self.weights, Weights::LikeGrain(_)))?),
+        };
+        let entries = match &self.weights {
+            Weights::Scheduled(schedule) => Entries::new(schedule),
+            Weights::LikeGrain(_) | Weights::Exact(_) => Entries::default(),
+        };
+        let limits = (0..self.parents.len()).map(|which| self.budget.get(&which).copied());
+        let ends = Ends::new(self.at_end, limits.collect(), &parents);
+        Ok(IterMixIter::new(parents, turns, ends, entries, self.is_plain(), self.stage))
+    }
+}
+
+impl<D: Stage> Stage for IterMix<D> {
+    fn node(&self) -> Node<'_> {
+        Node { describe: self, memory: Some(Memory::NOTHING), ..Node::new("mix", Role::Stateful) }
+    }
+    fn parents(&self) -> Vec<&dyn Stage> {
+        self.parents.iter().map(|p| p as &dyn Stage).collect()
+    }
+}
+
+impl<D> Describe for IterMix<D> {
+    fn params(&self) -> String {
+        let mut params = match &self.weights {
+            Weights::LikeGrain(weights) => format!("{weights:?}"),
+            Weights::Exact(weights) => format!("{weights:?}, exact"),
+            Weights::Scheduled(schedule) => format!("schedule={schedule}"),
+        };
+        if let Some(column) = &self.column {
+            params += &format!(", by=tokens, column={column}");
+        }
+        if self.at_end != AtEnd::Stop {
+            params += &format!(", at_end={}", self.at_end);
+        }
+        if !self.budget.is_empty() {
+            params += &format!(", budget={:?}", self.budget);
+        }
+        params
+    }
+    fn check(&self) -> Result<()> {
+        self.check_budget()?;
+        self.rows().map(drop)
+    }
+}
+
+impl<D: IterDataset> IterDataset for IterMix<D> {
+    type Item = D::Item;
+    type Iter = IterMixIter<D::Iter>;
+
+    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
+        self.start(Siblings::start(&self.parents, run)?)
+    }
+
+    fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
+        let planned = Branches::plan(&self.parents, planning, self.column.as_deref())?;
+        let Some((passes, make, leaves)) = planned else { return Ok(None) };
+        let pass = self.start(Siblings::of(passes))?;
+        Ok(Some(Plan { pass: Box::new(pass), make: Box::new(make), single: true, leaves }))
+    }
+}
