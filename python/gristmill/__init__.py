@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from gristmill._metrics import metrics as metrics
     from gristmill._options import MpOptions as MpOptions
     from gristmill._progress import progress as progress
+    from gristmill._schedule import Schedule as Schedule
+    from gristmill._schedule import schedule as schedule
     from gristmill._spec import ArraySpec as ArraySpec
     from gristmill._tokenizers import tokenizer_json as tokenizer_json
 else:
@@ -68,9 +70,11 @@ else:
         "ArraySpec": "gristmill._spec",
         "Measured": "gristmill._measure",
         "MpOptions": "gristmill._options",
+        "Schedule": "gristmill._schedule",
         "measure": "gristmill._measure",
         "metrics": "gristmill._metrics",
         "progress": "gristmill._progress",
+        "schedule": "gristmill._schedule",
         "tokenizer_json": "gristmill._tokenizers",
     }
     _MODULES = ("arrow", "jax", "notebook", "orbax", "otel", "ray", "torch")

@@ -11,6 +11,7 @@ from typing_extensions import TypeVar
 
 from gristmill._hosts import Guard
 from gristmill._options import MpOptions
+from gristmill._schedule import Schedule
 
 __version__: str
 # Whether it was built for speed: figures of other builds say nothing.
@@ -716,17 +717,26 @@ class MapDataset(Generic[_T_co]):
         """
 
     @staticmethod
-    def mix(datasets: Sequence[MapDataset[_T]], weights: Sequence[float] | None = None) -> MapDataset[_T]:
+    def mix(
+        datasets: Sequence[MapDataset[_T]] | Mapping[str, MapDataset[_T]],
+        weights: Sequence[float] | Mapping[str, float] | Schedule | Sequence[Any] | None = None,
+        *,
+        at_end: Literal["stop", "repeat"] = "stop",
+    ) -> MapDataset[_T]:
         """Takes elements of several datasets in proportion to weights, in Grain's order.
 
-        The mix ends before the first index at which a dataset has too few elements.
+        The mix ends before the first index at which a dataset has too few elements. Weights count elements: only
+        `IterDataset.mix` has `by="tokens"`, `budget` and `at_end="redistribute"`.
 
         Args:
-            datasets: The datasets.
-            weights: A number for each dataset; all equal by default.
+            datasets: The datasets, in a list or by name.
+            weights: A number for each dataset; all equal by default. Or weights that change at certain indices:
+                `gm.schedule`, or its list of entries.
+            at_end: What happens if a dataset ends. `"repeat"` makes the mix infinite: each dataset continues with its
+                next epoch.
 
         Raises:
-            ConfigError: The numbers of weights and datasets differ, or a weight is not above 0.
+            ConfigError: The numbers of weights and datasets differ, a weight is not above 0, or a schedule is not in order.
         """
 
     @staticmethod
@@ -1626,16 +1636,35 @@ class IterDataset(Generic[_T_co]):
         """
 
     @staticmethod
-    def mix(datasets: Sequence[IterDataset[_T]], weights: Sequence[float] | None = None) -> IterDataset[_T]:
-        """Takes elements of several streams in proportion to weights, in Grain's order. The mix ends with the first stream
-        that ends.
+    def mix(
+        datasets: Sequence[IterDataset[_T]] | Mapping[str, IterDataset[_T]],
+        weights: Sequence[float] | Mapping[str, float] | Schedule | Sequence[Any] | None = None,
+        *,
+        by: Literal["elements", "tokens"] = "elements",
+        column: str = "tokens",
+        at_end: Literal["stop", "repeat", "redistribute"] = "stop",
+        budget: Mapping[str, float] | None = None,
+    ) -> IterDataset[_T]:
+        """Takes elements of several streams in proportion to weights, in Grain's order.
+
+        With `by="tokens"`, the next element is of the stream that is furthest below its share of all tokens. A stream
+        exceeds its share by at most its last element.
 
         Args:
-            datasets: The streams.
-            weights: A number for each stream; all equal by default.
+            datasets: The streams, in a list or by name.
+            weights: A number for each stream; all equal by default. Or weights that change at certain positions:
+                `gm.schedule`, or its list of entries.
+            by: Unit of weights, positions and budgets.
+            column: Column whose length is the number of tokens of an element.
+            at_end: What happens if a stream ends: the mix ends, the stream starts again, or its weight is divided among
+                the others.
+            budget: Elements or tokens after which a stream ends, by name, or by its number as text. The element that
+                reaches the limit is delivered.
 
         Raises:
-            ConfigError: The numbers of weights and streams differ, or a weight is not above 0.
+            ConfigError: The numbers of weights and streams differ, a weight is not above 0, a name is unknown, or a schedule is
+                not in order.
+            DataError: An element has no column `column`, or a stream to repeat has no elements.
         """
 
     @staticmethod

@@ -1,5 +1,7 @@
 //! `IterDataset`: a stream.
 
+mod inside;
+
 use std::path::PathBuf;
 
 use pyo3::exceptions::PyTypeError;
@@ -10,25 +12,23 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 use super::arguments;
 use super::batching::{Batching, Rest};
 use super::callable::Callable;
-use super::convert;
 use super::error::OrRaise;
 #[cfg(feature = "cli")]
 use super::explain::{self, PyExplanation};
 use super::how::Setup;
 use super::interpreter::detached;
-use super::item::Item;
 use super::iterator::PyDatasetIterator;
 use super::json;
 use super::keys;
 use super::loader_options::LoaderOptions;
 use super::map_dataset::PyMapDataset;
 use super::missing::missing;
+use super::mixing::Parts;
 use super::recipe::{self, Recipe};
 use super::shared_docs::shared_docs;
 use super::stream_source::PythonStream;
 use super::streams::{Streams, behind};
-use super::warnings;
-use crate::dataset::iter::{BadRecords, ZipLength, interleave, interleave_from, mix};
+use crate::dataset::iter::{BadRecords, ZipLength, interleave, interleave_from};
 use crate::dataset::{BoxIter, IterDataset};
 use crate::spec::Pipeline;
 use crate::spec::chain::Chain;
@@ -41,65 +41,6 @@ use crate::spec::node::Tree;
 pub(crate) struct PyIterDataset(Streams, Recipe);
 
 type Keywords<'py> = Bound<'py, PyDict>;
-
-impl PyIterDataset {
-    fn of(streams: Streams) -> Self {
-        Self(streams, Recipe::default())
-    }
-
-    /// Returns the stream in an item, which a function made for `interleave`.
-    pub(super) fn from_item(item: Item) -> crate::Result<BoxIter<Item>> {
-        let stream = |py: Python<'_>| {
-            let made = item.into_python(py)?.cast_into::<Self>()?;
-            Ok(convert::keeping(made.get().0.dataset(), made.unbind().into_any()))
-        };
-        Python::attach(stream).map_err(super::error::caught)
-    }
-
-    pub(super) fn new(py: Python<'_>, streams: Streams) -> PyResult<Self> {
-        Ok(Self(streams.checked(py)?, Recipe::default()))
-    }
-
-    /// Makes a dataset that calls a Python function.
-    fn calling(py: Python<'_>, streams: Streams, function: Callable) -> PyResult<Self> {
-        Ok(Self(streams.checked(py)?, Recipe::new(vec![function], Vec::new())))
-    }
-
-    /// Makes a dataset of several datasets.
-    fn over_all(py: Python<'_>, streams: Streams, parts: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
-        let parts = parts.into_iter().map(|part| Py::from(part).into_any()).collect();
-        Ok(Self(streams.checked(py)?, Recipe::new(Vec::new(), parts)))
-    }
-
-    /// The dataset that a loader runs.
-    #[cfg_attr(
-        not(all(feature = "workers", target_os = "linux")),
-        expect(dead_code, reason = "only what crosses to or from workers needs it")
-    )]
-    pub(super) fn dataset(&self) -> BoxIter<Item> {
-        self.0.dataset()
-    }
-
-    /// Makes the described source `name`.
-    pub(super) fn source_named(name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
-        let (py, arguments) = (args.py(), arguments::tree(name, args, kwargs)?);
-        let streams = detached(py, || Streams::source(name, arguments)).or_raise(py);
-        warnings::log(py);
-        let is_bytes = arguments::is_bytes(name, kwargs)?;
-        streams.map(|streams| Self::of(if is_bytes { streams.bytes() } else { streams }))
-    }
-
-    /// Appends the described stage `name`.
-    pub(super) fn native(
-        &self,
-        name: &str,
-        args: &Bound<'_, PyTuple>,
-        kwargs: Option<&Keywords<'_>>,
-    ) -> PyResult<Self> {
-        let (py, arguments) = (args.py(), arguments::tree(name, args, kwargs)?);
-        detached(py, || self.0.native(name, arguments)).or_raise(py).map(Self::of)
-    }
-}
 
 #[pymethods]
 impl PyIterDataset {
@@ -155,21 +96,44 @@ impl PyIterDataset {
         Self::over_all(py, zipped, datasets)
     }
 
-    /// Takes elements of several streams in proportion to weights, in Grain's order. The mix ends with the first stream
-    /// that ends.
+    /// Takes elements of several streams in proportion to weights, in Grain's order.
+    ///
+    /// With `by="tokens"`, the next element is of the stream that is furthest below its share of all tokens. A stream
+    /// exceeds its share by at most its last element.
     ///
     /// Args:
-    ///     datasets (Sequence[IterDataset[Any]]): The streams.
-    ///     weights (Sequence[float] | None): A number for each stream; all equal by default.
+    ///     datasets (Sequence[IterDataset[Any]] | Mapping[str, IterDataset[Any]]): The streams, in a list or by name.
+    ///     weights (Sequence[float] | Mapping[str, float] | Schedule | Sequence[Any] | None): A number for each stream; all
+    ///         equal by default. Or weights that change at certain positions: `gm.schedule`, or its list of entries.
+    ///     by (Literal["elements", "tokens"]): Unit of weights, positions and budgets.
+    ///     column (str): Column whose length is the number of tokens of an element.
+    ///     at_end (Literal["stop", "repeat", "redistribute"]): What happens if a stream ends: the mix ends, the stream starts
+    ///         again, or its weight is divided among the others.
+    ///     budget (Mapping[str, float] | None): Elements or tokens after which a stream ends, by name, or by its number as
+    ///         text. The element that reaches the limit is delivered.
     ///
     /// Raises:
-    ///     ConfigError: The numbers of weights and streams differ, or a weight is not above 0.
+    ///     ConfigError: The numbers of weights and streams differ, a weight is not above 0, a name is unknown, or a schedule is
+    ///         not in order.
+    ///     DataError: An element has no column `column`, or a stream to repeat has no elements.
     #[staticmethod]
-    #[pyo3(signature = (datasets, weights=None))]
-    fn mix(py: Python<'_>, datasets: Vec<PyRef<'_, Self>>, weights: Option<Vec<f64>>) -> PyResult<Self> {
-        let weights = weights.unwrap_or_else(|| vec![1.0; datasets.len()]);
-        let mixed = mix(datasets.iter().map(|ds| ds.0.dataset())).weights(weights);
-        Self::over_all(py, Streams::Items(Chain::Iter(mixed.boxed())), datasets)
+    #[pyo3(signature = (datasets, weights=None, *, by="elements", column="tokens", at_end="stop", budget=None))]
+    fn mix<'py>(
+        py: Python<'py>,
+        datasets: &Bound<'py, PyAny>,
+        weights: Option<&Bound<'py, PyAny>>,
+        by: &str,
+        column: &str,
+        at_end: &str,
+        budget: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Self> {
+        let mut parts = Parts::<Self>::of(datasets)?;
+        let words =
+            [("by", by), ("column", column), ("at_end", at_end)].map(|(name, word)| (name, Tree::Str(word.to_owned())));
+        let budget = budget.map_or(Ok(Tree::Null), |budget| arguments::value(budget, 0))?;
+        let mixing = parts.mixing(py, weights, words.into_iter().chain([("budget", budget)]))?;
+        let mixed = mixing.over_streams(parts.datasets.iter().map(|ds| ds.0.dataset()).collect());
+        Self::over_all(py, Streams::Items(Chain::Iter(mixed.boxed())), parts.datasets)
     }
 
     /// Takes an element of each of `cycle_length` streams in turn. The next stream replaces a stream that ended.

@@ -22,15 +22,17 @@ use super::iterator::PyDatasetIterator;
 use super::loader_options::LoaderOptions;
 use super::maps::{Maps, Several, over, over_several};
 use super::missing::missing;
+use super::mixing::Parts;
 use super::numbers::Numbers;
 use super::recipe::{self, Recipe};
 use super::shared_docs::shared_docs;
 use super::source::{PythonSource, Selection};
 use super::streams::Streams;
-use crate::dataset::map::{Concatenate, Mix, Range, Select, Source, SplitSizes, ZipAll};
+use crate::dataset::map::{Concatenate, Range, Select, Source, SplitSizes, ZipAll};
 use crate::dataset::{INFINITE, MapDataset};
 use crate::spec::by_name;
 use crate::spec::chain::Border;
+use crate::spec::node::Tree;
 
 /// A dataset with random access: `ds[i]` and `len(ds)`. Elements are shuffled and sharded by index, and evaluated
 /// in any order.
@@ -99,19 +101,30 @@ impl PyMapDataset {
 
     /// Takes elements of several datasets in proportion to weights, in Grain's order.
     ///
-    /// The mix ends before the first index at which a dataset has too few elements.
+    /// The mix ends before the first index at which a dataset has too few elements. Weights count elements: only
+    /// `IterDataset.mix` has `by="tokens"`, `budget` and `at_end="redistribute"`.
     ///
     /// Args:
-    ///     datasets (Sequence[MapDataset[Any]]): The datasets.
-    ///     weights (Sequence[float] | None): A number for each dataset; all equal by default.
+    ///     datasets (Sequence[MapDataset[Any]] | Mapping[str, MapDataset[Any]]): The datasets, in a list or by name.
+    ///     weights (Sequence[float] | Mapping[str, float] | Schedule | Sequence[Any] | None): A number for each dataset; all
+    ///         equal by default. Or weights that change at certain indices: `gm.schedule`, or its list of entries.
+    ///     at_end (Literal["stop", "repeat"]): What happens if a dataset ends. `"repeat"` makes the mix infinite: each
+    ///         dataset continues with its next epoch.
     ///
     /// Raises:
-    ///     ConfigError: The numbers of weights and datasets differ, or a weight is not above 0.
+    ///     ConfigError: The numbers of weights and datasets differ, a weight is not above 0, or a schedule is not in order.
     #[staticmethod]
-    #[pyo3(signature = (datasets, weights=None))]
-    fn mix(py: Python<'_>, datasets: Vec<PyRef<'_, Self>>, weights: Option<Vec<f64>>) -> PyResult<Self> {
-        let weights = weights.unwrap_or_else(|| vec![1.0; datasets.len()]);
-        Self::over_all(py, over_several!(Self::several(&datasets), parts => Mix::new(parts).weights(weights)), datasets)
+    #[pyo3(signature = (datasets, weights=None, *, at_end="stop"))]
+    fn mix<'py>(
+        py: Python<'py>,
+        datasets: &Bound<'py, PyAny>,
+        weights: Option<&Bound<'py, PyAny>>,
+        at_end: &str,
+    ) -> PyResult<Self> {
+        let mut parts = Parts::<Self>::of(datasets)?;
+        let mixing = parts.mixing(py, weights, [("at_end", Tree::Str(at_end.to_owned()))])?;
+        let mixed = over_several!(Self::several(&parts.datasets), parts => mixing.over_maps(parts).or_raise(py)?);
+        Self::over_all(py, mixed, parts.datasets)
     }
 
     /// Concatenates datasets.

@@ -43,6 +43,7 @@ mod map_dataset;
 mod maps;
 mod metrics;
 mod missing;
+mod mixing;
 mod native;
 mod numbers;
 mod owned;

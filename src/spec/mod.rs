@@ -37,6 +37,7 @@ mod data;
 mod deal;
 mod iter_stages;
 mod json;
+pub(crate) mod mixes;
 mod order_stages;
 mod pack_stages;
 #[cfg(any(feature = "cli", all(test, feature = "formats")))]

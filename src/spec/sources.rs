@@ -6,18 +6,24 @@ use super::chain::{Chain, Context};
 use super::columns::NamedFn;
 use super::decode::Fields;
 use super::entry::SourceEntry;
+use super::mixes::MixOptions;
 use super::node::{Field, Node, Tree};
 use super::registry;
 use super::values::{Decode, Given, Positive};
-use crate::dataset::iter::{ZipLength, interleave, mix as mix_streams, zip_all};
-use crate::dataset::map::{Concatenate, Mix, RandomAccess, Range, Source, SourceFacts, ZipAll};
+use crate::dataset::iter::{ZipLength, interleave, zip_all};
+use crate::dataset::map::{Concatenate, RandomAccess, Range, Source, SourceFacts, ZipAll};
 use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset};
 use crate::element::{Array, Element, Value};
 use crate::error::{Error, Result};
 
 pub(super) const SOURCES: &[SourceEntry] = &[
     SourceEntry::of("concatenate", "Concatenates the parts.", &Of(concatenate)),
-    SourceEntry::of("mix", "Mixes elements of the parts in proportion to their weights, in Grain's order.", &Of(mix)),
+    SourceEntry::of(
+        "mix",
+        "Mixes elements of the parts in proportion to their weights, in Grain's order. Weights may change during the run, and may count \
+         tokens.",
+        &Of(mix),
+    ),
     SourceEntry::of(
         "interleave",
         "Takes an element of each of `cycle` parts in turn. When a part ends, the next part replaces it.",
@@ -62,26 +68,26 @@ fn concatenate(args: PartsArgs, at: &Site<'_>) -> Result<Chain> {
 }
 
 arguments! {
-    struct MixArgs(parts) with PartsArgs as parts {
-        /// Whether to keep the proportions exactly. If false, weights are rounded as in Grain.
-        exact: bool = false,
-        /// Weights of the parts. By default, all weights are equal.
-        weights: Option<Vec<f64>>,
-    }
+    struct MixArgs(parts) with PartsArgs as parts, MixOptions as options {}
 }
 
 fn mix(args: MixArgs, at: &Site<'_>) -> Result<Chain> {
     let parts = parts(&args.parts, at)?;
-    let weights = args.weights.unwrap_or_else(|| vec![1.0; parts.len()]);
-    if weights.len() != parts.len() {
-        return Err(at.error(format!("{} weights for {} parts", weights.len(), parts.len())));
-    }
-    Ok(match (random_access(parts), args.exact) {
-        (Ok(maps), false) => Chain::Map(Mix::new(maps).weights(weights).boxed()),
-        (Ok(maps), true) => Chain::Map(Mix::new(maps).exact_weights(weights).boxed()),
-        (Err(streams), false) => Chain::Iter(mix_streams(streams).weights(weights).boxed()),
-        (Err(streams), true) => Chain::Iter(mix_streams(streams).exact_weights(weights).boxed()),
+    let mixing = args.options.of_parts(parts.len()).map_err(|error| in_place(at, error))?;
+    Ok(match random_access(parts) {
+        Ok(maps) => Chain::Map(mixing.over_maps(maps).map_err(|error| in_place(at, error))?.boxed()),
+        Err(streams) => Chain::Iter(mixing.over_streams(streams).boxed()),
     })
+}
+
+/// Adds the place of the arguments to an error.
+#[cold]
+fn in_place(at: &Site<'_>, error: Error) -> Error {
+    let placed = at.error(error.message());
+    match error.help_text() {
+        Some(help) => placed.help(help),
+        None => placed,
+    }
 }
 
 arguments! {

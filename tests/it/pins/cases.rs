@@ -28,6 +28,7 @@ pub(crate) const SILENT: &[(&str, &str)] = &[
     ("json.index_cache", "where positions are kept"),
     ("jsonl.index_cache", "where positions are kept"),
     ("lines.index_cache", "where positions are kept"),
+    ("mix.names", "names of the parts"),
     ("mds.cache_bytes", "memory"),
     ("mds.check_hashes", "a check"),
     ("npz.cache_bytes", "memory"),
@@ -72,6 +73,20 @@ fn sources() -> Vec<Case> {
     let parts = json!([[range(4)], [range(4), range(5)], [range(5), range(4)]]);
     let two = json!([range(40), range(50)]);
     let streams = json!([{"source": range(40), "stages": ["to_iter"]}, range(50)]);
+    let scheduled = |at: u64| json!({"entries": [{"at": 0, "weights": [1, 2]}, {"at": at, "weights": [3, 1]}]});
+    let changes = json!({
+        "schedule": [scheduled(5), scheduled(6), scheduled(5)["entries"].as_array().map(|all| &all[..1])],
+        "schedule.over": [null, 7, 8],
+        "schedule.batch_size": [null, 2],
+        "schedule.entries": [
+            [{"at": 0, "weights": [1, 2]}, {"at": 9, "weights": [3, 1]}],
+            [{"at": 0, "weights": [1, 2]}, {"at": 9, "weights": [3, 1], "over": 4}],
+            [{"at": 0, "weights": [1, 2]}, {"at": 9, "weights": [4, 1]}],
+        ],
+    });
+    let word = |len: usize| json!({"a": vec![1; len], "b": vec![1; 9 - len]});
+    let memory = |lens: [usize; 5]| json!({"source": {"memory": {"records": lens.map(word)}}, "stages": ["to_iter"]});
+    let words = json!([memory([1, 5, 3, 2, 6]), memory([8, 1, 1, 4, 2])]);
     let other = |name: &str| json!([range(4), {"range": {"stop": 4, "column": name}}]);
     vec![
         source(
@@ -89,7 +104,23 @@ fn sources() -> Vec<Case> {
         source(
             "mix",
             json!({"parts": streams, "weights": [1, 2]}),
-            json!({"weights": [null, [1, 2], [1, 3]], "exact": [null, true]}),
+            json!({
+                "weights": [null, [1, 2], [1, 3]], "exact": [null, true], "at_end": ["stop", "repeat", "redistribute"],
+                "budget": [null, {"0": 7}, {"1": 7}],
+            }),
+        ),
+        source(
+            "mix",
+            json!({"parts": words, "by": "tokens", "column": "a"}),
+            json!({"by": [null, "tokens"], "column": ["a", "b"], "budget": [null, {"0": 7}]}),
+        ),
+        // In both worlds.
+        source("mix", json!({"parts": two, "schedule": scheduled(5)}), changes.clone()),
+        source("mix", json!({"parts": streams, "schedule": scheduled(5)}), changes),
+        source(
+            "mix",
+            json!({"parts": two, "schedule": scheduled(5), "names": ["a", "b"]}),
+            json!({"names": [null, ["a", "b"]], "at_end": [null, "repeat"]}),
         ),
         source("interleave", json!({"parts": two, "cycle": 1}), json!({"parts": parts, "cycle": [1, 2]})),
         source("lanes", json!({"parts": two, "count": 1}), json!({"parts": parts, "count": [1, 2]})),
