@@ -41,7 +41,8 @@ def schedule(entries: Iterable[Entry], *, over: int = 0, batch_size: int = 1) ->
     entries up to its position: later entries may be added or changed.
 
         >>> import gristmill as gm
-        >>> weights = gm.schedule([(0, {"web": 0.7, "math": 0.3}), (160_000, {"web": 0.5, "math": 0.5})], over=2000, batch_size=32)
+        >>> entries = [(0, {"web": 0.7, "math": 0.3}), (160_000, {"web": 0.5, "math": 0.5})]
+        >>> weights = gm.schedule(entries, over=2000, batch_size=32)
         >>> web, math = (gm.MapDataset.range(1000).to_iter_dataset() for _ in range(2))
         >>> mixed = gm.IterDataset.mix({"web": web, "math": math}, weights)
 
@@ -57,13 +58,17 @@ def schedule(entries: Iterable[Entry], *, over: int = 0, batch_size: int = 1) ->
     made = tuple(tuple(entry) for entry in entries)
     for number, entry in enumerate(made):
         if len(entry) not in (2, 3):
-            raise TypeError(f"entry {number} of a schedule is {entry!r}, and must be (position, weights) or (position, weights, over)")
+            forms = "(position, weights) or (position, weights, over)"
+            raise TypeError(f"entry {number} of a schedule is {entry!r}, and must be {forms}")
     return Schedule(made, over, batch_size)  # type: ignore[arg-type]
 
 
 def _entry(entry: Entry) -> dict[str, Any]:
     at, weights, *over = entry
-    plain = {name: float(weight) for name, weight in weights.items()} if isinstance(weights, Mapping) else [float(w) for w in weights]
+    if isinstance(weights, Mapping):
+        plain: Any = {name: float(weight) for name, weight in weights.items()}
+    else:
+        plain = [float(weight) for weight in weights]
     return {"at": at, "weights": plain, "over": over[0] if over else None}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,11 @@ def documents(start: int, count: int, tokens: int) -> gm.IterDataset[Document]:
     return gm.MapDataset.range(start, start + count).map(document).to_iter_dataset()
 
 
-def ids(ds: gm.IterDataset[Document]) -> list[int]:
+def ids(ds: Iterable[Document]) -> list[int]:
     return [int(element["id"]) for element in ds]
 
 
-ENTRIES = [(0, {"web": 1.0}), (4, {"web": 1, "math": 3}), (12, {"math": 1})]
+ENTRIES: list[tuple[int, dict[str, float]]] = [(0, {"web": 1.0}), (4, {"web": 1, "math": 3}), (12, {"math": 1})]
 EXPECTED = [0, 1, 2, 3, 100, 4, 101, 102, 103, 5, 104, 105, 106, 107]
 
 
@@ -163,9 +164,9 @@ def test_what_is_wrong_is_named_with_the_remedy() -> None:
     with pytest.raises(gm.ConfigError, match="did you mean `math`"):
         gm.MapDataset.mix({"web": numbers(0, 3), "math": numbers(9, 3)}, {"web": 1, "maths": 1})
     with pytest.raises(gm.ConfigError, match=r"`IterDataset.mix`"):
-        gm.MapDataset.mix([numbers(0, 3), numbers(9, 3)], at_end="redistribute")
+        gm.MapDataset.mix([numbers(0, 3), numbers(9, 3)], at_end="redistribute")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="weights are a list of numbers"):
-        gm.MapDataset.mix([numbers(0, 3)], "much")  # type: ignore[arg-type]
+        gm.MapDataset.mix([numbers(0, 3)], "much")
     with pytest.raises(TypeError, match="entry 1 of a schedule"):
         gm.schedule([(0, [1]), (3,)])  # type: ignore[list-item]
     streams = [numbers(0, 3).to_iter_dataset(), numbers(10, 3).to_iter_dataset()]

@@ -149,7 +149,9 @@ fn hosts_that_plan_are_one_host_inline() {
             for &(count, steps) in chain {
                 let start = |part| case.start(&ds, part, Executor::Inline, at.as_ref());
                 let (rows, state) = run(&start, count, steps);
-                assert!(state.to_json().len() < 1800, "{what:?}: {}", state.to_json());
+                // A mix whose weights change has its entries, counts and ends besides.
+                let most = if what.1 == Change::Tokens { 2000 } else { 1400 };
+                assert!(state.to_json().len() < most, "{what:?}: {}", state.to_json());
                 digest.add(rows);
                 at = Some(state);
             }
