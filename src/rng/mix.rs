@@ -96,22 +96,13 @@ impl MixOrder {
     /// # Cost
     /// A division for each component up to the result. A [`cursor`](Self::cursor) needs no division.
     pub fn at(&self, position: u64) -> (usize, u64) {
-        let mut before = position;
-        for (component, level) in self.levels().enumerate() {
-            // `passed` of the first `before` elements at this level belong to later components.
-            let (passed, remainder) = level.split(before);
-            if remainder + level.others < level.rest {
-                return (component, before - passed);
-            }
-            before = passed;
-        }
-        unreachable!("the last component has no others to pass an element on to")
+        if self.phases.is_empty() { at(self.levels(), position) } else { at(self.continued(), position) }
     }
 
     /// Returns the number of elements of each component among the first `position`. Trailing components without elements
     /// have no number.
     pub(super) fn counts(&self, position: u64) -> impl Iterator<Item = u64> {
-        self.levels().scan(position, |before, level| {
+        self.continued().scan(position, |before, level| {
             let (passed, _) = level.split(*before);
             Some(std::mem::replace(before, passed) - passed)
         })
@@ -120,7 +111,7 @@ impl MixOrder {
     /// Iterates over the mix in order from `position` on. Each step costs an addition for each component up to the result.
     pub fn cursor(&self, position: u64) -> MixCursor {
         let mut before = position;
-        let levels = self.levels().map(|mut level| {
+        let levels = self.continued().map(|mut level| {
             let (passed, remainder) = level.split(before);
             (level.remainder, level.taken) = (remainder, before - passed);
             before = passed;
@@ -162,15 +153,37 @@ impl MixOrder {
             .help("leave it out, or fill it: a mix ends with its shortest component")
     }
 
+    /// Returns the levels, each with a remainder of 0.
+    #[inline]
     fn levels(&self) -> impl Iterator<Item = Level> {
         let mut rest: u64 = self.proportions.iter().sum();
-        self.proportions.iter().enumerate().map(move |(number, &proportion)| {
-            let remainder = self.phases.get(number).copied().unwrap_or(0);
-            let level = Level { others: rest - proportion, rest, remainder, taken: 0 };
+        self.proportions.iter().map(move |&proportion| {
+            let level = Level { others: rest - proportion, rest, remainder: 0, taken: 0 };
             rest = level.others;
             level
         })
     }
+
+    /// Returns the levels with their remainders at position 0.
+    fn continued(&self) -> impl Iterator<Item = Level> {
+        let phases = self.phases.iter().copied().chain(std::iter::repeat(0));
+        self.levels().zip(phases).map(|(level, remainder)| Level { remainder, ..level })
+    }
+}
+
+/// Returns the component of the element at `position`, and the index of the element in the component.
+#[inline]
+fn at(levels: impl Iterator<Item = Level>, position: u64) -> (usize, u64) {
+    let mut before = position;
+    for (component, level) in levels.enumerate() {
+        // `passed` of the first `before` elements at this level belong to later components.
+        let (passed, remainder) = level.split(before);
+        if remainder + level.others < level.rest {
+            return (component, before - passed);
+        }
+        before = passed;
+    }
+    unreachable!("the last component has no others to pass an element on to")
 }
 
 /// A component against all later components.
@@ -188,6 +201,7 @@ struct Level {
 
 impl Level {
     /// Returns `before * others` plus the remainder at the start, divided by `rest`, and the remainder.
+    #[inline]
     fn split(&self, before: u64) -> (u64, u64) {
         let product = before.checked_mul(self.others).and_then(|product| product.checked_add(self.remainder));
         if let Some(product) = product {
