@@ -1370,8 +1370,10 @@ class MapDataset(Generic[_T_co]):
         labels: Literal["unshifted", "shifted"] | None = None,
         cu_seqlens: bool = False,
         max_segments: int | None = None,
+        names: Literal["grain", "hf", "torchtitan", "thd"] = "grain",
     ) -> MapDataset[dict[str, Any]]:
-        """Adds labels, `cu_seqlens` and positions of padding to packed rows, or to batches of them.
+        """Adds labels, `cu_seqlens` and positions of padding to packed rows or batches, by the names of a
+        trainer if asked.
 
         Use it before or after `batch`. Before `batch`, `cu_seqlens` needs `max_segments` and counts within
         each row; `batch` stacks it to [B, max_segments + 1]. After `batch`, `cu_seqlens` counts over the
@@ -1392,6 +1394,9 @@ class MapDataset(Generic[_T_co]):
                 the preceding segment.
             max_segments: Fixed number of segments in `cu_seqlens`, filled up with segments of length 0. By default, no
                 segments are added, and rows with different numbers of segments cannot be stacked.
+            names: Names, dtypes and shapes of a trainer, after `batch`: `"hf"` (Hugging Face's Trainer, TRL),
+                `"torchtitan"` or `"thd"` (Megatron Core, Transformer Engine). The rows become a single sequence, with
+                the labels and segment bounds that the trainer expects.
 
         Raises:
             ConfigError: An argument is invalid, or no argument is given.
@@ -2452,8 +2457,10 @@ class IterDataset(Generic[_T_co]):
         labels: Literal["unshifted", "shifted"] | None = None,
         cu_seqlens: bool = False,
         max_segments: int | None = None,
+        names: Literal["grain", "hf", "torchtitan", "thd"] = "grain",
     ) -> IterDataset[dict[str, Any]]:
-        """Adds labels, `cu_seqlens` and positions of padding to packed rows, or to batches of them.
+        """Adds labels, `cu_seqlens` and positions of padding to packed rows or batches, by the names of a
+        trainer if asked.
 
         Use it before or after `batch`. Before `batch`, `cu_seqlens` needs `max_segments` and counts within
         each row; `batch` stacks it to [B, max_segments + 1]. After `batch`, `cu_seqlens` counts over the
@@ -2474,6 +2481,9 @@ class IterDataset(Generic[_T_co]):
                 the preceding segment.
             max_segments: Fixed number of segments in `cu_seqlens`, filled up with segments of length 0. By default, no
                 segments are added, and rows with different numbers of segments cannot be stacked.
+            names: Names, dtypes and shapes of a trainer, after `batch`: `"hf"` (Hugging Face's Trainer, TRL),
+                `"torchtitan"` or `"thd"` (Megatron Core, Transformer Engine). The rows become a single sequence, with
+                the labels and segment bounds that the trainer expects.
 
         Raises:
             ConfigError: An argument is invalid, or no argument is given.

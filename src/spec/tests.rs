@@ -434,7 +434,7 @@ fn the_whole_file_is_checked_before_anything_is_loaded() {
     assert!(late("select_indices: {indices: [-1]}").contains("-1 is less than 0"));
     assert!(late("batch: 2\n  - shuffle: 1").contains("line 5: stages[2].shuffle: `shuffle` needs random access"));
     assert!(late("tokenise: {tokenizer: tokeniser.json, column: text}").contains("no file"));
-    assert!(late("tokenise: {tokenizer: gpt2, column: text}").contains("a tokenizer.json is needed"));
+    assert!(late("tokenise: {tokenizer: gpt2, column: text}").contains("the path of a tokenizer.json, "));
     assert!(late("tokenise: {tokenizer: tokeniser.json, column: text}").contains("did you mean `tokenizer.json`?"));
     // A stream is known by its first bytes.
     let packed = "source: {jsonl: {paths: packed.jsonl.gz, lanes: 2}}\nstages: [shuffle: 1]\n";

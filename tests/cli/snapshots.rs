@@ -75,7 +75,7 @@ fn the_report() {
     VERDICT …
 
     tokens # # · # · # of all cells are real
-    batches # · #
+    batches # · # after the first, which took #
     order hash  beb4ff8773200cb4f359da144c0e329d
     row digest  1ddf7510138de133f56b51a914aa4ff3 · 448 rows
     ");
