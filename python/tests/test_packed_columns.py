@@ -102,3 +102,31 @@ def test_what_is_missing_is_named() -> None:
         packed().packed_columns()
     with pytest.raises(gm.DataError, match="no column `text_segment_ids`, which packing makes"):
         next(iter(packed().packed_columns("text", labels="shifted")))
+
+
+def test_the_names_of_hugging_face_are_those_of_its_collator() -> None:
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed: pip install transformers")
+    # Documents of 4 tokens fill rows of 16.
+    documents = [np.arange(4 * n, 4 * n + 4) for n in range(16)]
+    ds = gm.MapDataset.source(documents).map(lambda tokens: {"tokens": tokens.astype(np.int32)})
+    rows = ds.to_iter_dataset().concat_then_split_pack(length={"tokens": 16}).batch(4)
+    made = next(iter(rows.packed_columns(names="hf")))
+    collator = transformers.DataCollatorWithFlattening(return_flash_attn_kwargs=True, return_tensors="np")
+    wanted = collator([{"input_ids": document.tolist()} for document in documents])
+    assert set(made) == set(wanted)
+    for name, value in wanted.items():
+        assert np.array_equal(made[name], value), name
+        if hasattr(value, "dtype"):
+            assert (made[name].dtype, made[name].shape) == (value.dtype, value.shape), name
+
+
+def test_torchtitan_and_thd_have_one_axis() -> None:
+    titan = next(iter(packed().batch(4).packed_columns(names="torchtitan")))
+    assert {name: (value.dtype, value.shape) for name, value in titan.items()} == {
+        name: (np.int64, (64,)) for name in ("input", "positions", "labels")
+    }
+    thd = next(iter(packed().batch(4).packed_columns(names="thd", max_segments=40)))
+    assert thd["cu_seqlens_q"].shape == thd["cu_seqlens_kv"].shape == (41,) and thd["tokens"].shape == (64,)
+    unknown: Any = "maxtext"
+    with pytest.raises(gm.ConfigError, match="`maxtext` is none of"):
+        packed().packed_columns(names=unknown)
