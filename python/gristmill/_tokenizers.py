@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-    from gristmill._gristmill import IterDataset, MapDataset
-
 _tokenizer_json: Callable[[bytes], str] = getattr(_gristmill, "_tokenizer_json")
 _ranks_json: Callable[[list[tuple[bytes, int]], str, list[tuple[str, int]]], str] = getattr(_gristmill, "_ranks_json")
 _hard_texts: Callable[[bytes, bool], list[tuple[str, list[int]]]] = getattr(_gristmill, "_hard_texts")
@@ -22,16 +20,16 @@ def adapted(method: Callable[..., Any]) -> Callable[..., Any]:
     The contents of a file take the place of the object. Recipes and workers therefore need no other package.
     """
 
-    def tokenise(dataset: MapDataset | IterDataset, *args: Any, **kwargs: Any) -> Any:
+    def tokenise(*args: Any, **kwargs: Any) -> Any:
         tokenizer = kwargs.get("tokenizer")
-        if tokenizer is None or isinstance(tokenizer, str) or hasattr(tokenizer, "__fspath__"):
-            return method(dataset, *args, **kwargs)
+        if not args or tokenizer is None or isinstance(tokenizer, str) or hasattr(tokenizer, "__fspath__"):
+            return method(*args, **kwargs)
         contents = contents_of(tokenizer)
         if contents is None:
             from gristmill._encode import Encode
 
-            return dataset.map(Encode(*args, **kwargs))
-        return method(dataset, *args, **{**kwargs, "tokenizer": contents})
+            return args[0].map(Encode(*args[1:], **kwargs))
+        return method(*args, **{**kwargs, "tokenizer": contents})
 
     tokenise.__doc__ = method.__doc__
     setattr(tokenise, "__wrapped__", method)
@@ -42,13 +40,14 @@ def tokenizer_json(tokenizer: Any) -> str:
     """Converts a tokenizer to the contents of a `tokenizer.json`, which every interface of gristmill reads.
 
     Args:
-        tokenizer: The path of a `.tiktoken` file of a known encoding or of a SentencePiece model, a `tiktoken.Encoding`, a
-            `tokenizers.Tokenizer`, a fast tokenizer of `transformers`, or a `sentencepiece.SentencePieceProcessor`.
+        tokenizer: The path of a `.tiktoken` file of a known encoding, a `tiktoken.Encoding`, a `tokenizers.Tokenizer`, or a fast
+            tokenizer of `transformers`.
 
     Raises:
         ConfigError: The object is no tokenizer that can be converted.
         DataError: The converted tokenizer and the object differ. The error shows the text.
-        UnsupportedError: The tokenizer has a rule that gristmill's engines lack.
+        UnsupportedError: The tokenizer is a model of SentencePiece, whose rules no `tokenizer.json` has. Every interface reads its
+            file. Also for the ranks of an unknown encoding.
         OSError: The file cannot be read.
     """
     if isinstance(tokenizer, str) or hasattr(tokenizer, "__fspath__"):

@@ -82,12 +82,14 @@ def install() -> None:
     """From now on they are found, behind all that is installed."""
     if not any(isinstance(finder, Stubs) for finder in sys.meta_path):
         sys.meta_path.append(Stubs())
+    # Also if it is installed: there is no model for it to load.
+    sys.modules["sentencepiece"] = module("sentencepiece")
 
 
 def write(folder: Path) -> None:
     """A file for each that is not installed, by which another process comes to the same."""
     for name in ABSENT:
-        if "." not in name and importlib.util.find_spec(name) is None:
+        if "." not in name and (name == "sentencepiece" or importlib.util.find_spec(name) is None):
             code = f"import importlib, sys\nimport maxtext_stubs\nmaxtext_stubs.install()\ndel sys.modules[{name!r}]\n"
             code += f"sys.path_importer_cache.clear()\nsys.modules[{name!r}] = maxtext_stubs.module({name!r})\n"
             (folder / f"{name}.py").write_text(code)

@@ -120,6 +120,9 @@ impl Model {
 
     /// Checks that the engines can follow every rule of the model. Returns the id of unknown text.
     fn check(&self) -> Result<u32> {
+        if let Some(id) = self.pieces.iter().position(|piece| piece.text.is_empty()) {
+            return Err(Error::data(format!("piece {id} of the SentencePiece model is empty")));
+        }
         if let Some((_, Piece { text, .. })) = self.of_kind(Kind::Unused).first() {
             return Err(unsupported(format!("the SentencePiece model has an unused piece, {text:?}")));
         }

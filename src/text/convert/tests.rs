@@ -140,6 +140,10 @@ fn models_with_other_rules_are_refused() {
     assert!(refused(&model(2, &BPE, &[(5, 0)])).contains("keeps spaces as they are"));
     assert!(refused(&model(2, &BPE[1..], &[])).contains("no piece for unknown text"));
     assert!(refused(&model(2, &[("<unk>", 0.0, 2), ("x", 0.0, 5)], &[])).contains("an unused piece, \"x\""));
+    assert!(
+        refused(&model(1, &[("<unk>", 0.0, 2), ("", 0.0, 4)], &[]))
+            .contains("piece 1 of the SentencePiece model is empty")
+    );
     let whole = model(2, &BPE, &[]);
     for cut in 1..whole.len() {
         // No prefix of a model causes a panic, or is read as the whole model.

@@ -11,8 +11,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::super::checked::{Split, WAYS, letter};
-use super::{added_token, unsupported};
-use crate::error::{Error, Result};
+use super::added_token;
+use crate::error::{Error, ErrorKind, Result};
 
 /// Split expressions of tiktoken that split as one of the [`WAYS`] does, by its name. The spellings differ: possessive
 /// quantifiers, and the order of alternatives for white space.
@@ -105,6 +105,14 @@ fn listed(first: u32, tokens: impl IntoIterator<Item = impl Into<String>>) -> Ve
     tokens.into_iter().map(Into::into).zip(first..).collect()
 }
 
+/// Returns the expression of a way to split; `None` for GPT-2's, which `ByteLevel` has.
+fn expression(way: &str) -> Option<&'static str> {
+    match WAYS.iter().find(|known| known.name == way)?.split {
+        Some(Split::Regex(split)) => Some(split),
+        _ => None,
+    }
+}
+
 /// The tokens of a tiktoken encoding, each with its rank, which is its id.
 #[derive(Clone, Debug)]
 pub struct Ranks {
@@ -168,13 +176,7 @@ impl Ranks {
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) if a special token has the id of another token.
     pub fn tokenizer_json(&self, split: &str, special: &[(String, u32)]) -> Result<String> {
         let way = SPELLINGS.iter().find(|(spelling, _)| *spelling == split).map(|(_, way)| *way);
-        let split = match way {
-            Some(way) => WAYS.iter().find(|known| known.name == way).and_then(|way| match way.split {
-                Some(Split::Regex(split)) => Some(split),
-                _ => None,
-            }),
-            None => Some(split),
-        };
+        let split = way.map_or(Some(split), expression);
         self.json(split, special).map(|json| json.to_string())
     }
 
@@ -184,16 +186,14 @@ impl Ranks {
         let Some(known) = KNOWN.iter().find(|known| known.hash == hash) else {
             let names = KNOWN.map(|known| known.name).join(", ");
             let count = self.tokens.len();
-            return Err(unsupported(format!(
+            let message = format!(
                 "the {count} ranks are those of no known encoding ({names}), and a .tiktoken file has no split expression"
-            )));
+            );
+            let help =
+                "pass the `tiktoken.Encoding` in Python, or use the tokenizer.json of a model with this encoding";
+            return Err(Error::new(ErrorKind::Unsupported, message).help(help));
         };
-        let way = WAYS.iter().find(|way| way.name == known.way);
-        let split = way.and_then(|way| match way.split {
-            Some(Split::Regex(split)) => Some(split),
-            _ => None,
-        });
-        self.json(split, &(known.special)())
+        self.json(expression(known.way), &(known.special)())
     }
 
     /// Returns a hash of all tokens and ranks.
