@@ -50,7 +50,7 @@ impl Tokenizer {
     /// Unigram, with options. The contents of the file decide on its format.
     ///
     /// The known encodings are r50k_base (GPT-2), p50k_base, cl100k_base, o200k_base, and those of Llama 3 and Qwen. A file of
-    /// ranks lacks the split expression and the special tokens; for other encodings, see [`Ranks::tokenizer_json`].
+    /// ranks lacks the split expression and the special tokens; for other encodings, see [`Ranks::tokenizer_json`](super::Ranks::tokenizer_json).
     ///
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be read; [`ErrorKind::Data`](crate::ErrorKind::Data) if the

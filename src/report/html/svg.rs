@@ -57,7 +57,8 @@ pub(super) fn bars(class: &str, spans: &[(f64, f64)]) -> String {
     let mut at = 0;
     while at < spans.len() {
         let span = spans[at];
-        let alike = spans[at..].iter().take_while(|other| close(**other, span)).count();
+        // A height that is no number equals none, not even itself.
+        let alike = spans[at..].iter().take_while(|other| close(**other, span)).count().max(1);
         if span.1 - span.0 > 0.002 {
             let (x, y, w, h) =
                 (at as f64 * step, (1.0 - span.1) * HEIGHT, alike as f64 * step, (span.1 - span.0) * HEIGHT);
@@ -106,6 +107,7 @@ mod tests {
         let path = bars("a", &[(0.0, 0.5), (0.0, 0.5), (0.0, 0.0), (0.5, 1.0)]);
         assert_eq!(path, "<path class=\"a\" d=\"M0 50h500v50h-500zM750 0h250v50h-250z\"/>");
         assert_eq!(bars("a", &[(0.3, 0.3)]), "");
+        assert_eq!(bars("a", &[(0.0, f64::NAN), (0.0, f64::NAN)]), "");
     }
 
     #[test]

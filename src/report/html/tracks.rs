@@ -118,10 +118,9 @@ pub(super) fn tracks(report: &Report, columns: &Columns) -> Vec<Track> {
 
 /// Returns the track of the memory of this process.
 fn own_memory(all: &[Column]) -> Option<Track> {
-    let most = all.iter().map(|column| column.memory).fold(0.0, f64::max);
+    let most = Some(all.iter().map(|column| column.memory).fold(0.0, f64::max)).filter(|most| *most > 0.0)?;
     let memory: Vec<f64> = all.iter().map(|column| column.memory / most).collect();
-    let shapes = svg::area("memory", &memory);
-    (most > 0.0).then(|| line("memory", format!("{} at most", bytes(most)), shapes, up_to(bytes(most))))
+    Some(line("memory", format!("{} at most", bytes(most)), svg::area("memory", &memory), up_to(bytes(most))))
 }
 
 /// Returns the track of the memory of workers: private memory, shared memory above it, and a line at their budget.

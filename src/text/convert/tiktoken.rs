@@ -176,7 +176,10 @@ impl Ranks {
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) if a special token has the id of another token.
     pub fn tokenizer_json(&self, split: &str, special: &[(String, u32)]) -> Result<String> {
         let way = SPELLINGS.iter().find(|(spelling, _)| *spelling == split).map(|(_, way)| *way);
-        let split = way.map_or(Some(split), expression);
+        let split = match way {
+            Some(way) => expression(way),
+            None => Some(split),
+        };
         self.json(split, special).map(|json| json.to_string())
     }
 
