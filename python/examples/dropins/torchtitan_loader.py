@@ -19,14 +19,14 @@ except ImportError:
 IGNORED = -100
 
 
-class PackedTextLoader(BaseDataLoader):
+class PackedTextLoader(BaseDataLoader):  # pyright: ignore[reportGeneralTypeIssues]
     """Rows of documents packed without padding between them, with labels that do not cross documents.
 
     The state is global: all ranks save an equal state, and any number of ranks can restore it.
     """
 
     @dataclass(kw_only=True, slots=True)
-    class Config(BaseDataLoader.Config):
+    class Config(BaseDataLoader.Config):  # pyright: ignore[reportGeneralTypeIssues]
         dataset_path: str = "corpus/*.jsonl"
         """JSON Lines with a column `text`: a path, a glob or a URL."""
 
