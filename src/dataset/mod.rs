@@ -20,6 +20,7 @@ mod sample;
 mod seeds;
 mod stage;
 mod walk;
+mod weights;
 
 pub use at_end::AtEnd;
 pub use blocks::Blocks;
@@ -38,6 +39,8 @@ pub use run::upcoming::{Record, Upcoming};
 pub use seeds::{StageSeed, default_seed};
 pub(crate) use stage::same_stage;
 pub use stage::{Role, Stage, chain, label, stage_after};
+#[cfg(feature = "spec")]
+pub(crate) use weights::Weights;
 
 /// The length of an infinite dataset: Grain's `sys.maxsize`.
 pub const INFINITE: u64 = i64::MAX as u64;

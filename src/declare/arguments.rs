@@ -13,6 +13,15 @@ pub(crate) trait Arguments: Sized {
     fn read(fields: &Fields<'_>) -> Result<Self>;
 }
 
+/// Reads a section that has these arguments and no others.
+#[cfg(feature = "spec")]
+pub(crate) fn read<A: Arguments>(node: &super::node::Node) -> Result<A> {
+    let fields = Fields::of(node, &A::ABOUT)?;
+    let args = A::read(&fields)?;
+    fields.finish()?;
+    Ok(args)
+}
+
 /// Description of a mapping of arguments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct About {

@@ -1,13 +1,12 @@
 //! The options of a mix, in pipeline files and in Python.
 
-use super::arguments::{Arguments, Kind, arguments, words};
-use super::decode::Fields;
+use super::arguments::{Arguments, Kind, arguments, read, words};
 use super::node::{Node, Tree};
 use super::suggest::nearest;
 use super::values::{AtLeast, Decode, Map, wrong};
 use crate::dataset::iter::{IterMix, mix};
 use crate::dataset::map::Mix;
-use crate::dataset::{AtEnd, IterDataset, MapDataset};
+use crate::dataset::{AtEnd, IterDataset, MapDataset, Weights as MixWeights};
 use crate::error::{Error, Result};
 use crate::rng::{Schedule, ScheduleEntry};
 
@@ -144,7 +143,7 @@ impl Decode for Entry {
     const KIND: Kind = Kind::Section(&EntryArgs::ABOUT);
 
     fn decode(node: &Node) -> Result<Self> {
-        section(node).map(Self)
+        read(node).map(Self)
     }
 }
 
@@ -155,15 +154,8 @@ impl Decode for Changes {
     const KIND: Kind = Kind::Section(&ScheduleArgs::ABOUT);
 
     fn decode(node: &Node) -> Result<Self> {
-        section(node).map(Self)
+        read(node).map(Self)
     }
-}
-
-fn section<A: Arguments>(node: &Node) -> Result<A> {
-    let fields = Fields::of(node, &A::ABOUT)?;
-    let args = A::read(&fields)?;
-    fields.finish()?;
-    Ok(args)
 }
 
 impl Changes {
@@ -180,17 +172,11 @@ impl Changes {
 
 /// The options of a mix of certain parts.
 pub(crate) struct Mixing {
-    order: Order,
+    weights: MixWeights,
     /// The column that is counted, if weights count tokens.
     column: Option<String>,
     at_end: AtEnd,
     budget: Vec<(usize, u64)>,
-}
-
-enum Order {
-    Rounded(Vec<f64>),
-    Exact(Vec<f64>),
-    Scheduled(Schedule),
 }
 
 impl MixOptions {
@@ -199,7 +185,7 @@ impl MixOptions {
     pub(crate) fn of(options: Tree, count: usize) -> Result<Mixing> {
         let mut node = Node::new(options, 0, 0);
         node.set_paths("mix".to_owned());
-        section::<Self>(&node)?.of_parts(count)
+        read::<Self>(&node)?.of_parts(count)
     }
 
     /// Applies the options to `count` parts.
@@ -215,21 +201,21 @@ impl MixOptions {
         if let Some(name) = (1..count).find(|&number| names[..number].contains(&names[number])).map(|n| &names[n]) {
             return Err(Error::config(format!("two parts of the mix are named `{name}`")));
         }
-        let order = match (weights, schedule) {
+        let weights = match (weights, schedule) {
             (Some(_), Some(_)) => {
                 return Err(Error::config("`weights` and `schedule` of a mix exclude each other")
                     .help("make the weights the first entry of the schedule, at position 0"));
             }
-            (None, Some(changes)) => Order::Scheduled(changes.schedule(&names)?),
+            (None, Some(changes)) => MixWeights::Scheduled(changes.schedule(&names)?),
             (weights, None) => {
                 let weights = weights.map_or_else(|| Ok(vec![1.0; count]), |weights| weights.of(&names))?;
-                if exact { Order::Exact(weights) } else { Order::Rounded(weights) }
+                if exact { MixWeights::Exact(weights) } else { MixWeights::LikeGrain(weights) }
             }
         };
         let limit = |(name, Count(limit)): (String, Count)| Ok((number_of(&name, &names)?, limit));
         let budget =
             budget.map_or_else(Vec::new, |Map(budget)| budget).into_iter().map(limit).collect::<Result<_>>()?;
-        Ok(Mixing { order, column: (by == Unit::Tokens).then_some(column), at_end, budget })
+        Ok(Mixing { weights, column: (by == Unit::Tokens).then_some(column), at_end, budget })
     }
 }
 
@@ -248,23 +234,13 @@ impl Mixing {
             return Err(Error::config(format!("a mix with random access has no `{option}`"))
                 .help("make the parts streams: `to_iter` as their last stage; in Python, `to_iter_dataset()` and `IterDataset.mix`"));
         }
-        let mixed = Mix::new(parts);
-        let mixed = match self.order {
-            Order::Rounded(weights) => mixed.weights(weights),
-            Order::Exact(weights) => mixed.exact_weights(weights),
-            Order::Scheduled(schedule) => mixed.schedule(schedule),
-        };
+        let mixed = Mix::new(parts).weighted(self.weights);
         Ok(if self.at_end == AtEnd::Stop { mixed } else { mixed.at_end(self.at_end) })
     }
 
     /// Mixes streams.
     pub(crate) fn over_streams<D: IterDataset>(self, parts: Vec<D>) -> IterMix<D> {
-        let mixed = match self.order {
-            Order::Rounded(weights) => mix(parts).weights(weights),
-            Order::Exact(weights) => mix(parts).exact_weights(weights),
-            Order::Scheduled(schedule) => mix(parts).schedule(schedule),
-        };
-        let mixed = mixed.at_end(self.at_end);
+        let mixed = mix(parts).weighted(self.weights).at_end(self.at_end);
         let mixed = match self.column {
             Some(column) => mixed.by_tokens(column),
             None => mixed,

@@ -1,6 +1,6 @@
 //! Packing in a pipeline file.
 
-use super::arguments::{Arguments, Kind, arguments, words};
+use super::arguments::{Arguments, Kind, arguments, read, words};
 use super::build::{Behind, Elementwise, Of, Site};
 use super::decode::Fields;
 use super::entry::StageEntry;
@@ -296,14 +296,12 @@ impl Decode for BatchSize {
     const KIND: Kind = Kind::Section(&BatchSizeArgs::ABOUT);
 
     fn decode(node: &Node) -> Result<Self> {
-        let fields = Fields::of(node, &BatchSizeArgs::ABOUT)?;
-        let BatchSizeArgs { fixed, per_bucket, tokens } = BatchSizeArgs::read(&fields)?;
-        fields.finish()?;
+        let BatchSizeArgs { fixed, per_bucket, tokens } = read(node)?;
         match (fixed, per_bucket, tokens) {
             (Some(Positive(size)), None, None) => Ok(Self::Fixed(size)),
             (None, Some(sizes), None) => Ok(Self::PerBucket(sizes)),
             (None, None, Some(Positive(tokens))) => Ok(Self::Tokens(tokens)),
-            _ => Err(fields.error("needs one of `fixed`, `per_bucket` and `tokens`")),
+            _ => Err(node.error("needs one of `fixed`, `per_bucket` and `tokens`")),
         }
     }
 }

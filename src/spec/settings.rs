@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::arguments::{About, Arg, Arguments, Kind, arguments};
+use super::arguments::{About, Arg, Arguments, Kind, arguments, read};
 use super::decode::Fields;
 use super::node::Node;
 use super::registry::{Source, Stages};
@@ -140,9 +140,7 @@ impl Decode for CheckpointSettings {
     const KIND: Kind = Kind::Section(&CheckpointArgs::ABOUT);
 
     fn decode(node: &Node) -> Result<Self> {
-        let fields = Fields::of(node, &CheckpointArgs::ABOUT)?;
-        let CheckpointArgs { folder, every } = CheckpointArgs::read(&fields)?;
-        fields.finish()?;
+        let CheckpointArgs { folder, every } = read(node)?;
         Ok(Self { folder, every: every.map(|count| count.0) })
     }
 }

@@ -6,6 +6,7 @@ use crate::dataset::at_end::AtEnd;
 use crate::dataset::node::{Describe, Indices, Moves, Node};
 use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Role, Stage};
+use crate::dataset::weights::Weights;
 use crate::element::{Name, Ragged};
 use crate::error::{Error, Result};
 use crate::rng::{MixOrder, PiecewiseOrder, Schedule};
@@ -36,17 +37,10 @@ use crate::rng::{MixOrder, PiecewiseOrder, Schedule};
 #[derive(Clone, Debug)]
 pub struct Mix<D> {
     parents: Parents<D>,
-    weights: Weights,
+    /// `None` if all are equal.
+    weights: Option<Weights>,
     at_end: AtEnd,
     plan: Option<Plan>,
-}
-
-#[derive(Clone, Debug)]
-enum Weights {
-    Equal,
-    LikeGrain(Vec<f64>),
-    Exact(Vec<f64>),
-    Scheduled(Schedule),
 }
 
 #[derive(Clone, Debug)]
@@ -75,22 +69,20 @@ impl Plan {
 impl<D: MapDataset> Mix<D> {
     /// Mixes equal numbers of elements of all `datasets`.
     pub fn new(datasets: Vec<D>) -> Self {
-        Self { parents: Parents::new(datasets), weights: Weights::Equal, at_end: AtEnd::Stop, plan: None }.planned()
+        Self { parents: Parents::new(datasets), weights: None, at_end: AtEnd::Stop, plan: None }.planned()
     }
 
     /// Sets the weight of each dataset, rounded like Grain: down to multiples of a hundredth of the smallest weight.
-    pub fn weights(mut self, weights: impl Into<Vec<f64>>) -> Self {
-        self.weights = Weights::LikeGrain(weights.into());
-        self.planned()
+    pub fn weights(self, weights: impl Into<Vec<f64>>) -> Self {
+        self.weighted(Weights::LikeGrain(weights.into()))
     }
 
     /// Sets the exact weight of each dataset.
     ///
     /// DIFFERENCE: Grain has only rounded weights. It rounds 0.29 to 0.71 to 100 to 244, so 10 million elements contain
     /// 7,000 too many of the first dataset. Here the ratio is 29 to 71.
-    pub fn exact_weights(mut self, weights: impl Into<Vec<f64>>) -> Self {
-        self.weights = Weights::Exact(weights.into());
-        self.planned()
+    pub fn exact_weights(self, weights: impl Into<Vec<f64>>) -> Self {
+        self.weighted(Weights::Exact(weights.into()))
     }
 
     /// Sets weights that change at positions of the mix. The mix ends before the first index at which a dataset has too
@@ -98,8 +90,12 @@ impl<D: MapDataset> Mix<D> {
     ///
     /// The schedule is part of the fingerprint. In streams, a state also restores with later entries that have changed:
     /// see [`IterMix::schedule`](crate::dataset::iter::IterMix::schedule).
-    pub fn schedule(mut self, schedule: Schedule) -> Self {
-        self.weights = Weights::Scheduled(schedule);
+    pub fn schedule(self, schedule: Schedule) -> Self {
+        self.weighted(Weights::Scheduled(schedule))
+    }
+
+    pub(crate) fn weighted(mut self, weights: Weights) -> Self {
+        self.weights = Some(weights);
         self.planned()
     }
 
@@ -130,10 +126,10 @@ impl<D: MapDataset> Mix<D> {
             }
         };
         let order = match &self.weights {
-            Weights::Equal => MixOrder::from_weights(&vec![1.0; count])?,
-            Weights::LikeGrain(weights) => MixOrder::from_weights(weights)?,
-            Weights::Exact(weights) => MixOrder::exact(weights)?,
-            Weights::Scheduled(schedule) => {
+            None => MixOrder::from_weights(&vec![1.0; count])?,
+            Some(Weights::LikeGrain(weights)) => MixOrder::from_weights(weights)?,
+            Some(Weights::Exact(weights)) => MixOrder::exact(weights)?,
+            Some(Weights::Scheduled(schedule)) => {
                 let order = PiecewiseOrder::new(schedule, count)?;
                 return Ok(Plan { len: order.len(&lens)?, order: Order::Piecewise(order) });
             }
@@ -156,10 +152,10 @@ impl<D: MapDataset> Describe for Mix<D> {
         let count = self.parents.count();
         let at_end = if self.at_end == AtEnd::Stop { String::new() } else { format!(", at_end={}", self.at_end) };
         match &self.weights {
-            Weights::Equal => format!("{count}{at_end}"),
-            Weights::LikeGrain(weights) => format!("{count}, weights={weights:?}{at_end}"),
-            Weights::Exact(weights) => format!("{count}, exact_weights={weights:?}{at_end}"),
-            Weights::Scheduled(schedule) => format!("{count}, schedule={schedule}{at_end}"),
+            None => format!("{count}{at_end}"),
+            Some(Weights::LikeGrain(weights)) => format!("{count}, weights={weights:?}{at_end}"),
+            Some(Weights::Exact(weights)) => format!("{count}, exact_weights={weights:?}{at_end}"),
+            Some(Weights::Scheduled(schedule)) => format!("{count}, schedule={schedule}{at_end}"),
         }
     }
     fn check(&self) -> Result<()> {

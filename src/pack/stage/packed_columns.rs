@@ -126,7 +126,7 @@ impl PackedColumns {
         Self { max_segments: Some(most), ..self }
     }
 
-    /// Gives all columns the names, dtypes and shapes of a trainer, with the labels and bounds that it expects. Segment ids go.
+    /// Gives all columns the names, dtypes and shapes of a trainer, with the labels and bounds that it expects. Removes the segment ids.
     #[must_use]
     pub fn names(self, names: TrainerNames) -> Self {
         let labels = self.labels.or(names.labels());
@@ -191,13 +191,7 @@ impl PackedColumns {
             let (bounds, longest) = self.bounds(&rows)?;
             made.extend([("cu_seqlens", bounds), ("max_seqlen", longest)]);
         }
-        for (name, array) in made {
-            if element.insert(name, Value::Array(array)).is_some() {
-                return Err(
-                    Error::data(format!("there is a column `{name}` already")).help("rename it before this stage")
-                );
-            }
-        }
+        add(&mut element, made)?;
         self.names.rename(element, &self.feature, &[ids_name, positions_name])
     }
 }
@@ -233,11 +227,24 @@ fn names(feature: &str, element: &Element) -> Result<[String; 2]> {
     known.iter().find(|[ids, _]| element.get(ids).is_some()).cloned().ok_or_else(lacking)
 }
 
+/// Adds columns.
+///
+/// # Errors
+/// `Data` if there is a column of such a name.
+pub(super) fn add(element: &mut Element, columns: Vec<(&str, Array)>) -> Result<()> {
+    for (name, array) in columns {
+        if element.insert(name, Value::Array(array)).is_some() {
+            return Err(Error::data(format!("there is a column `{name}` already")).help("rename it before this stage"));
+        }
+    }
+    Ok(())
+}
+
 /// Converts the whole numbers of an array to `dtype`.
 ///
 /// # Errors
 /// `Data` if the array has other numbers, or numbers that do not fit.
-fn whole(dtype: DType, name: &str, array: &Array) -> Result<Array> {
+pub(super) fn whole(dtype: DType, name: &str, array: &Array) -> Result<Array> {
     let whole = array.dtype().whole_reader().and_then(|_| cast(array, dtype));
     whole.ok_or_else(|| Error::data(format!("column `{name}` is {array:?}, which does not fit {dtype}")))
 }

@@ -1,7 +1,7 @@
 //! Columns of packed rows as trainers expect them.
 
-use super::packed_columns::Labels;
-use crate::element::{Array, DType, Element, Name, Value, cast};
+use super::packed_columns::{Labels, add, whole};
+use crate::element::{Array, DType, Element, Name, Value};
 use crate::error::{Error, Result};
 
 /// The names, dtypes and shapes of a trainer's columns. Rows are flattened to a single sequence for each trainer.
@@ -38,82 +38,79 @@ impl std::fmt::Display for TrainerNames {
     }
 }
 
+/// What a trainer expects.
+struct Layout {
+    /// Names of the tokens and of the positions.
+    sequence: [&'static str; 2],
+    /// Names of the starts of segments and of their longest length, each for queries and for keys.
+    bounds: Option<[[&'static str; 2]; 2]>,
+    labels: Labels,
+    /// Whether the sequence is a batch of one row.
+    is_row: bool,
+}
+
 impl TrainerNames {
+    fn layout(self) -> Option<Layout> {
+        Some(match self {
+            Self::Grain => return None,
+            Self::HuggingFace => Layout {
+                sequence: ["input_ids", "position_ids"],
+                bounds: Some([["cu_seq_lens_q", "cu_seq_lens_k"], ["max_length_q", "max_length_k"]]),
+                labels: Labels::Unshifted,
+                is_row: true,
+            },
+            Self::Torchtitan => {
+                Layout { sequence: ["input", "positions"], bounds: None, labels: Labels::Shifted, is_row: false }
+            }
+            Self::Thd => Layout {
+                sequence: ["tokens", "position_ids"],
+                bounds: Some([["cu_seqlens_q", "cu_seqlens_kv"], ["max_seqlen_q", "max_seqlen_kv"]]),
+                labels: Labels::Shifted,
+                is_row: false,
+            },
+        })
+    }
+
     /// Returns the labels that the trainer expects.
     pub(super) fn labels(self) -> Option<Labels> {
-        match self {
-            Self::Grain => None,
-            Self::HuggingFace => Some(Labels::Unshifted),
-            Self::Torchtitan | Self::Thd => Some(Labels::Shifted),
-        }
+        self.layout().map(|layout| layout.labels)
     }
 
     /// Returns true if the trainer expects the bounds of segments.
     pub(super) fn has_bounds(self) -> bool {
-        matches!(self, Self::HuggingFace | Self::Thd)
+        self.layout().is_some_and(|layout| layout.bounds.is_some())
     }
 
-    /// Names of the tokens and of the positions.
-    fn sequence(self) -> [&'static str; 2] {
-        match self {
-            Self::Grain => ["tokens", "tokens_positions"],
-            Self::HuggingFace => ["input_ids", "position_ids"],
-            Self::Torchtitan => ["input", "positions"],
-            Self::Thd => ["tokens", "position_ids"],
-        }
-    }
-
-    /// Names of the starts of segments and of their longest length, for queries and for keys.
-    fn bounds(self) -> [[&'static str; 2]; 2] {
-        match self {
-            Self::HuggingFace => [["cu_seq_lens_q", "cu_seq_lens_k"], ["max_length_q", "max_length_k"]],
-            _ => [["cu_seqlens_q", "cu_seqlens_kv"], ["max_seqlen_q", "max_seqlen_kv"]],
-        }
-    }
-
-    /// Gives the columns of a packed feature their names and shapes.
+    /// Gives the columns of a packed feature their names and shapes. Removes the segment ids.
     ///
     /// # Errors
-    /// A data error if tokens or positions are no whole numbers, or if another column has a name of the trainer's.
+    /// A data error if tokens or positions are not whole numbers, or if another column has a name of the trainer's.
     pub(super) fn rename(self, mut element: Element, feature: &Name, columns: &[String; 2]) -> Result<Element> {
-        if self == Self::Grain {
-            return Ok(element);
-        }
+        let Some(layout) = self.layout() else { return Ok(element) };
         let [ids, positions] = columns;
         let mut take = |name: &str| match element.remove(name) {
             Some(Value::Array(array)) => Ok(array),
             _ => Err(Error::data(format!("there is no column `{name}`, which packing makes"))),
         };
+        let flat = |name: &str, array: Array| {
+            let cells = array.size();
+            let shape: &[usize] = if layout.is_row { &[1, cells] } else { &[cells] };
+            Array::new(DType::I64, shape, whole(DType::I64, name, &array)?.buffer().clone())
+        };
         take(ids)?;
-        let [tokens, places] = self.sequence();
+        let [tokens, places] = layout.sequence;
         let mut made = vec![
-            (tokens, self.flat(feature, &take(feature)?)?),
-            (places, self.flat(positions, &take(positions)?)?),
-            ("labels", self.flat("labels", &take("labels")?)?),
+            (tokens, flat(feature, take(feature)?)?),
+            (places, flat(positions, take(positions)?)?),
+            ("labels", flat("labels", take("labels")?)?),
         ];
-        if self.has_bounds() {
-            for (names, array) in self.bounds().into_iter().zip([take("cu_seqlens")?, take("max_seqlen")?]) {
+        if let Some([starts, longest]) = layout.bounds {
+            for (names, array) in [(starts, take("cu_seqlens")?), (longest, take("max_seqlen")?)] {
                 made.extend(names.map(|name| (name, array.clone())));
             }
         }
-        for (name, array) in made {
-            if element.insert(name, Value::Array(array)).is_some() {
-                return Err(
-                    Error::data(format!("there is a column `{name}` already")).help("rename it before this stage")
-                );
-            }
-        }
+        add(&mut element, made)?;
         Ok(element)
-    }
-
-    /// Flattens rows to a sequence of `i64`.
-    fn flat(self, name: &str, array: &Array) -> Result<Array> {
-        let whole = array.dtype().whole_reader().and_then(|_| cast(array, DType::I64));
-        let whole =
-            whole.ok_or_else(|| Error::data(format!("column `{name}` is {array:?}, which does not fit int64")))?;
-        let cells = whole.size();
-        let shape: &[usize] = if self == Self::HuggingFace { &[1, cells] } else { &[cells] };
-        Array::new(DType::I64, shape, whole.buffer().clone())
     }
 }
 

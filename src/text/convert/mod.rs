@@ -50,7 +50,7 @@ impl UnigramEngine {
     }
 }
 
-/// Returns an entry of `added_tokens`. Text around the token stays as it is.
+/// Returns an entry of `added_tokens` that matches the token alone, without the spaces around it.
 fn added_token(id: u32, content: &str, special: bool) -> Value {
     json!({"id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
            "special": special})

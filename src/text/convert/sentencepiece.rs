@@ -189,6 +189,12 @@ impl Model {
 }
 
 impl Piece {
+    /// Returns the byte that the piece stands for: `<0x0A>`.
+    pub(super) fn byte(&self) -> Option<u8> {
+        let digits = self.text.strip_prefix("<0x")?.strip_suffix('>').filter(|_| self.kind == Kind::Byte)?;
+        u8::from_str_radix(digits, 16).ok()
+    }
+
     /// Parses a piece; `None` if it is damaged.
     fn parse(message: &[u8]) -> Option<Self> {
         let mut piece = Self { text: String::new(), score: 0.0, kind: Kind::Normal };

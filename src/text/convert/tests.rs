@@ -8,7 +8,7 @@ use super::*;
 use crate::demo::TOKENIZER_JSON;
 use crate::varint::{put_bytes, put_number, put_varint};
 
-/// Returns the tokens of the demo's tokenizer without its special token, and the ids that it gives them.
+/// Returns the tokens of the demo's tokenizer and their ids, without the special token.
 fn demo_tokens() -> Vec<(Vec<u8>, u32)> {
     let bytes: HashMap<char, u8> = (0..=255).map(|byte| (letter(byte), byte)).collect();
     let file: Value = serde_json::from_slice(TOKENIZER_JSON).unwrap();

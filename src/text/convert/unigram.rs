@@ -56,12 +56,10 @@ impl UnigramEngine {
         let scores = || of_kind(Kind::Normal).map(|(_, piece)| piece.score);
         let bytes = if byte_fallback {
             let mut ids = Box::new([unknown; 256]);
-            for byte in 0..=255u8 {
-                let text = format!("<0x{byte:02X}>");
-                let found = of_kind(Kind::Byte).find(|(_, piece)| piece.text == text);
-                let (id, _) =
-                    found.ok_or_else(|| Error::data(format!("the SentencePiece model has no piece {text}")))?;
-                ids[usize::from(byte)] = id;
+            let bytes = (0u32..).zip(&pieces).filter_map(|(id, piece)| Some((piece.byte()?, id)));
+            bytes.for_each(|(byte, id)| ids[usize::from(byte)] = id);
+            if let Some(byte) = ids.iter().position(|id| *id == unknown) {
+                return Err(Error::data(format!("the SentencePiece model has no piece <0x{byte:02X}>")));
             }
             Some(ids)
         } else {
@@ -151,8 +149,7 @@ impl Engine for UnigramEngine {
             let piece = self.pieces.get(*id as usize).ok_or_else(|| {
                 Error::data(format!("id {id} at {at} is outside the vocabulary of {}", self.pieces.len()))
             })?;
-            let byte = (piece.kind == Kind::Byte).then(|| piece.text.get(3..5)).flatten();
-            match byte.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            match piece.byte() {
                 Some(byte) => bytes.push(byte),
                 None => bytes.extend_from_slice(piece.text.replace(SPACE, " ").as_bytes()),
             }
@@ -202,7 +199,7 @@ impl Trie {
         texts.sort();
         texts.dedup_by_key(|(text, _)| *text);
         let (mut nodes, mut bytes) = (vec![Node::default()], vec![0]);
-        // Ranges of texts with a common start: the node of the start, and its length.
+        // Ranges of texts with a common prefix, each with the node and the length of the prefix.
         let mut open = std::collections::VecDeque::from([(0usize, 0usize, 0..texts.len())]);
         while let Some((node, depth, mut range)) = open.pop_front() {
             if let Some((text, id)) = texts.get(range.start)

@@ -18,6 +18,7 @@ use crate::dataset::node::{Describe, Node};
 use crate::dataset::plan::{Branches, Plan, PlanOf, Planning};
 use crate::dataset::run::siblings::Siblings;
 use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::dataset::weights::Weights;
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 use crate::rng::{MixOrder, Row, Schedule, TokenTurns, Turns};
@@ -62,24 +63,15 @@ pub struct IterMix<D> {
     stage: StageId,
 }
 
-#[derive(Clone, Debug)]
-enum Weights {
-    LikeGrain(Vec<f64>),
-    Exact(Vec<f64>),
-    Scheduled(Schedule),
-}
-
 impl<D> IterMix<D> {
     /// Sets a weight for each dataset. As in Grain, weights are truncated to about a hundredth of the smallest weight.
-    pub fn weights(mut self, weights: impl Into<Vec<f64>>) -> Self {
-        self.weights = Weights::LikeGrain(weights.into());
-        self
+    pub fn weights(self, weights: impl Into<Vec<f64>>) -> Self {
+        self.weighted(Weights::LikeGrain(weights.into()))
     }
 
     /// Sets weights that apply exactly as written: see [`MixOrder::exact`].
-    pub fn exact_weights(mut self, weights: impl Into<Vec<f64>>) -> Self {
-        self.weights = Weights::Exact(weights.into());
-        self
+    pub fn exact_weights(self, weights: impl Into<Vec<f64>>) -> Self {
+        self.weighted(Weights::Exact(weights.into()))
     }
 
     /// Sets weights that change at positions of the mix.
@@ -88,8 +80,12 @@ impl<D> IterMix<D> {
     /// equal: entries after the state's position may be added, changed or removed. With
     /// [`accept_changes`](crate::LoaderBuilder::accept_changes), datasets may be appended that have weight 0 in all
     /// earlier entries.
-    pub fn schedule(mut self, schedule: Schedule) -> Self {
-        self.weights = Weights::Scheduled(schedule);
+    pub fn schedule(self, schedule: Schedule) -> Self {
+        self.weighted(Weights::Scheduled(schedule))
+    }
+
+    pub(crate) fn weighted(mut self, weights: Weights) -> Self {
+        self.weights = weights;
         self
     }
 
