@@ -55,7 +55,8 @@ class Ribbon:
         self.draw()
         # The thread holds the widget, which may outlive this object, but only a weak reference to the pass.
         follow = (self._pass, self.widget, self._ended, every)
-        threading.Thread(target=_follow, args=follow, name="gristmill-ribbon", daemon=True).start()
+        self._thread = threading.Thread(target=_follow, args=follow, name="gristmill-ribbon", daemon=True)
+        self._thread.start()
 
     def _repr_mimebundle_(self, **asked: Any) -> Any:
         return self.widget._repr_mimebundle_(**asked)
