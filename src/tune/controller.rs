@@ -178,25 +178,21 @@ impl Controller {
             self.give_up(knob);
             return None;
         }
-        let mut to = trial.to;
-        let reason = if look == Look::Better {
+        if look == Look::Better {
+            // Both directions were measured: the step brought a gain, and its removal a loss.
             self.keep(knob);
-            format!("{} bring less", knob.of(self.now))
+            return Some(self.change(&now, knob, trial.to, format!("{} bring less", knob.of(self.now))));
+        }
+        self.doubted.retain(|doubted| *doubted != knob);
+        self.doubted.push(knob);
+        let to = self.between(trial);
+        let reason = if to == trial.to {
+            "tried again, in case other programs slowed it down".to_owned()
         } else {
-            self.doubted.retain(|doubted| *doubted != knob);
-            self.doubted.push(knob);
-            to = self.between(trial);
-            if to == trial.to {
-                "tried again, in case other programs slowed it down".to_owned()
-            } else {
-                format!("fewer than {}, which brought too little", knob.of(trial.to))
-            }
+            format!("fewer than {}, which brought too little", knob.of(trial.to))
         };
-        let mut again = Trial::new(knob, self.now, to, now.rate(), now.demand());
-        again.again = look != Look::Better;
-        let decision = self.change(&now, knob, again.to, reason);
-        self.trial = Some(again);
-        Some(decision)
+        self.trial = Some(Trial::new(knob, self.now, to, now.rate(), now.demand()).again());
+        Some(self.change(&now, knob, to, reason))
     }
 
     /// Returns the setting at the geometric mean of the present and the failed value of the knob.

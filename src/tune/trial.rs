@@ -57,6 +57,11 @@ impl Trial {
         Self { knob, from, to, again: false, rate, predicted, seen: Seconds::default() }
     }
 
+    /// Marks the trial as the second of its step.
+    pub(super) fn again(self) -> Self {
+        Self { again: true, ..self }
+    }
+
     /// Adds a measurement and judges the step. `second` is the length of a second on the clock of `wall_s`.
     pub(super) fn judge(&mut self, m: &Measurement, second: f64) -> Verdict {
         self.seen.add(m);
