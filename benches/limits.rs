@@ -229,7 +229,7 @@ fn text_of_corpus(name: &str, folder: &Path, vocabulary: &Path, warm: &[String],
             WindowPackOptions::new(RowSpec::new([("text_tokens", 1024)])).over_long(gristmill::pack::OverLong::Split);
         let rows = rows.window(window);
         let jsonl = Jsonl::options().columns(["text"]).cache(IndexCache::Off).open(&measured)?;
-        let ids = Source::new(jsonl).tokenise(Tokenise::column(encoder, "text").named(["text_tokens"]));
+        let ids = Source::new(jsonl).tokenise_with(Tokenise::column(encoder, "text").named(["text_tokens"]));
         let start = on_core();
         for batch in ids.to_iter().window_pack(rows).batch(8).loader().build()? {
             black_box(batch?);

@@ -9,13 +9,11 @@ use std::fs;
 use std::path::PathBuf;
 
 use gristmill::dataset::Remainder;
-use gristmill::dataset::map::Source;
 use gristmill::demo::{corpus, tokenizer};
 use gristmill::device::{DevicePut, Placement, Plugin, PutOptions, discover, keep_freed_memory, site_packages};
-use gristmill::pack::{OverLong, Packing, RowSpec, WindowPackOptions};
+use gristmill::prelude::*;
 use gristmill::source::Jsonl;
-use gristmill::text::{TextEncoder, Tokenise, TokeniseMap, TokeniseOptions};
-use gristmill::{Array, Buffer, Checkpoint, DType, Error, IterDataset, Load, MapDataset, Result};
+use gristmill::{Array, Buffer, Checkpoint, DType, Error, Result};
 use serde::{Deserialize, Serialize};
 
 const EMBED: [usize; 2] = [4096, 32];
@@ -51,10 +49,10 @@ fn main() -> Result<()> {
         Err(_) => Saved { batches: None, embed: initial(0), unembed: initial(7) },
     };
 
-    let tokens = Tokenise::column(TextEncoder::new(tokenizer()?, &TokeniseOptions::default())?, "text");
-    let rows = WindowPackOptions::new(RowSpec::new([("tokens", 64)])).over_long(OverLong::Split);
-    let source = Source::new(Jsonl::options().columns(["text"]).open(&text)?);
-    let pipeline = source.shuffle(42).tokenise(tokens).to_iter().window_pack(rows).batch_with(8, Remainder::Drop);
+    let source = Jsonl::options().columns(["text"]).open(&text)?.dataset();
+    let rows = WindowPackOptions::new(64).over_long(OverLong::Split);
+    let tokens = source.shuffle(42).tokenise(tokenizer()?, "text")?;
+    let pipeline = tokens.to_iter().window_pack(rows).batch_with(8, Remainder::Drop);
     let loader = pipeline.loader().threads(2);
     let loader = if let Some(at) = saved.batches { loader.resume(at) } else { loader };
 

@@ -1,4 +1,4 @@
-//! The traits whose methods make and run pipelines: `use gristmill::prelude::*`.
+//! The traits whose methods make and run pipelines, and the options of packing: `use gristmill::prelude::*`.
 //!
 //! ```
 //! use gristmill::dataset::map::Range;
@@ -47,9 +47,10 @@
 //! # Ok::<(), gristmill::Error>(())
 //! ```
 
+pub use crate::dataset::map::RandomAccess;
 pub use crate::dataset::{DatasetIterator, IterDataset, MapDataset, Stage};
 pub use crate::loader::Load;
-pub use crate::pack::Packing;
+pub use crate::pack::{BinPackOptions, ConcatPackOptions, OverLong, Packing, RowSpec, WindowPackOptions};
 pub use crate::sink::WriteTo;
 #[cfg(feature = "text")]
 pub use crate::text::{TokeniseIter, TokeniseMap};

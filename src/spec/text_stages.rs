@@ -83,13 +83,13 @@ fn tokenise(chain: Chain, args: TokeniseArgs, at: &Site<'_>) -> Result<Chain> {
         }));
     }
     Ok(match chain {
-        Chain::Map(ds) => Chain::Map(TokeniseMap::tokenise(ds, op).boxed()),
-        Chain::Stream(ds, border) => Chain::Stream(TokeniseMap::tokenise(ds, op).boxed(), border),
+        Chain::Map(ds) => Chain::Map(TokeniseMap::tokenise_with(ds, op).boxed()),
+        Chain::Stream(ds, border) => Chain::Stream(TokeniseMap::tokenise_with(ds, op).boxed(), border),
         Chain::Lanes(parts, count) => {
-            let tokenised = |ds: BoxIter<Element>| TokeniseIter::tokenise(ds, op.clone()).boxed();
+            let tokenised = |ds: BoxIter<Element>| TokeniseIter::tokenise_with(ds, op.clone()).boxed();
             Chain::Lanes(parts.into_iter().map(tokenised).collect(), count)
         }
-        Chain::Iter(ds) => Chain::Iter(TokeniseIter::tokenise(ds, op).boxed()),
+        Chain::Iter(ds) => Chain::Iter(TokeniseIter::tokenise_with(ds, op).boxed()),
     })
 }
 

@@ -1,5 +1,7 @@
 //! Encoding with opening and closing tokens and a length limit.
 
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::tokenizer::Tokenizer;
@@ -136,6 +138,39 @@ pub struct TextEncoder {
     tokens_cut: AtomicU64,
     split: AtomicU64,
     chunks: AtomicU64,
+}
+
+/// A file of a tokenizer, a [`Tokenizer`], or an encoder: the argument of [`tokenise`](super::TokeniseMap::tokenise).
+pub trait IntoEncoder {
+    /// Returns the encoder. Files and tokenizers get an encoder with default options.
+    ///
+    /// # Errors
+    /// Fails like [`Tokenizer::from_file`], if the argument is a file.
+    fn into_encoder(self) -> Result<Arc<TextEncoder>>;
+}
+
+impl IntoEncoder for Arc<TextEncoder> {
+    fn into_encoder(self) -> Result<Self> {
+        Ok(self)
+    }
+}
+
+impl IntoEncoder for TextEncoder {
+    fn into_encoder(self) -> Result<Arc<Self>> {
+        Ok(Arc::new(self))
+    }
+}
+
+impl IntoEncoder for Tokenizer {
+    fn into_encoder(self) -> Result<Arc<TextEncoder>> {
+        TextEncoder::new(self, &TokeniseOptions::default()).map(Arc::new)
+    }
+}
+
+impl<P: AsRef<Path> + ?Sized> IntoEncoder for &P {
+    fn into_encoder(self) -> Result<Arc<TextEncoder>> {
+        Tokenizer::from_file(self)?.into_encoder()
+    }
 }
 
 impl TextEncoder {

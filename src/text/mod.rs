@@ -10,17 +10,19 @@
 //! nothing was compared ([`EngineReason::Alone`]).
 //!
 //! [`TextEncoder`] adds opening and closing tokens and a length limit. [`Tokenise`] applies an encoder to columns of
-//! elements. With [`TokeniseMap`] or [`TokeniseIter`] in scope, every dataset of elements has a stage `tokenise`:
+//! elements. The [`prelude`](crate::prelude) gives every dataset of elements a stage `tokenise`, which takes a file,
+//! a tokenizer or an encoder:
 //!
 //! ```
 //! use gristmill::dataset::map::Source;
-//! use gristmill::text::{TextEncoder, Tokenise, TokeniseMap, TokeniseOptions};
-//! use gristmill::{Element, MapDataset, demo};
+//! use gristmill::prelude::*;
+//! use gristmill::text::{TextEncoder, TokeniseOptions};
+//! use gristmill::{Element, demo};
 //!
 //! let options = TokeniseOptions::default().append_eos(demo::END_OF_TEXT);
 //! let encoder = TextEncoder::new(demo::tokenizer()?, &options)?;
 //! let texts = Source::new(vec![Element::new().with("text", "The miller sleeps."), Element::new().with("text", "")]);
-//! let tokens = texts.tokenise(Tokenise::column(encoder, "text")).collect()?;
+//! let tokens = texts.tokenise(encoder, "text")?.collect()?;
 //! assert_eq!(tokens[1].array("tokens")?.as_slice::<i32>()?, [0]);
 //! # Ok::<(), gristmill::Error>(())
 //! ```
@@ -45,7 +47,7 @@ mod tokenizer;
 mod vocab;
 
 pub use convert::Ranks;
-pub use encoder::{LengthCounts, Overflow, TextEncoder, TokenName, TokeniseOptions};
+pub use encoder::{IntoEncoder, LengthCounts, Overflow, TextEncoder, TokenName, TokeniseOptions};
 pub use engine::Engine;
 #[cfg(all(test, feature = "workers", target_os = "linux"))]
 pub(crate) use known::tests as known_tests;

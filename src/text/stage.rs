@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use super::encoder::IntoEncoder;
 use super::tokenise::Tokenise;
 use crate::cx::{Cx, StageId};
 use crate::dataset::iter::{FanStream, Stream};
@@ -209,6 +210,17 @@ impl<I: DatasetIterator<Item = Element>, M: Mode> DatasetIterator for TokenisedI
 
 /// The method `tokenise` of random-access datasets of elements.
 pub trait TokeniseMap: MapDataset<Item = Element> + Sized {
+    /// Converts a column of text to `tokens`, a column of ids. `tokenizer` is a file, a [`Tokenizer`](super::Tokenizer)
+    /// or a [`TextEncoder`](super::TextEncoder).
+    ///
+    /// # Errors
+    /// Fails like [`Tokenizer::from_file`](super::Tokenizer::from_file). The stage fails like
+    /// [`tokenise_with`](Self::tokenise_with).
+    #[doc(alias = "tokenize")]
+    fn tokenise(self, tokenizer: impl IntoEncoder, column: &str) -> Result<Tokenised<Self>> {
+        Ok(self.tokenise_with(Tokenise::column(tokenizer.into_encoder()?, column)))
+    }
+
     /// Converts columns of text to columns of ids; see [`Tokenise`].
     ///
     /// # Errors
@@ -216,19 +228,18 @@ pub trait TokeniseMap: MapDataset<Item = Element> + Sized {
     /// [`Overflow::Error`](super::Overflow::Error); [`ErrorKind::Config`](crate::ErrorKind::Config) like [`Tokenise::check`].
     /// # Cost
     /// The engine takes a few nanoseconds per byte. Each column takes one copy of the ids and one allocation.
-    #[doc(alias = "tokenize")]
-    fn tokenise(self, op: Tokenise) -> Tokenised<Self> {
+    fn tokenise_with(self, op: Tokenise) -> Tokenised<Self> {
         Tokenised::new(self, op)
     }
 
-    /// Works like [`tokenise`](Self::tokenise), but yields a list of elements per input element, one for each piece of a long
+    /// Works like [`tokenise_with`](Self::tokenise_with), but yields a list of elements per input element, one for each piece of a long
     /// text.
     ///
     /// Flatten the lists with `flat_map`. Under [`Overflow::Truncate`](super::Overflow::Truncate) and
     /// [`Overflow::Error`](super::Overflow::Error), lists have a single element.
     ///
     /// # Errors
-    /// Fails like [`tokenise`](Self::tokenise).
+    /// Fails like [`tokenise_with`](Self::tokenise_with).
     #[doc(alias = "tokenize_chunks")]
     fn tokenise_chunks(self, op: Tokenise) -> Tokenised<Self, Chunks> {
         Tokenised::new(self, op)
@@ -242,16 +253,24 @@ impl<D: MapDataset<Item = Element>> TokeniseMap for D {}
 /// A [`Stream`] has an inherent method instead, which runs in parallel. After a stateful stage, `tokenise` runs on the
 /// single thread of stateful stages.
 pub trait TokeniseIter: IterDataset<Item = Element> + Sized {
-    /// Converts columns of text to columns of ids; see [`Tokenise`].
+    /// Converts a column of text to `tokens`, a column of ids.
     ///
     /// # Errors
     /// Fails like [`TokeniseMap::tokenise`].
     #[doc(alias = "tokenize")]
-    fn tokenise(self, op: Tokenise) -> Tokenised<Self> {
+    fn tokenise(self, tokenizer: impl IntoEncoder, column: &str) -> Result<Tokenised<Self>> {
+        Ok(self.tokenise_with(Tokenise::column(tokenizer.into_encoder()?, column)))
+    }
+
+    /// Converts columns of text to columns of ids; see [`Tokenise`].
+    ///
+    /// # Errors
+    /// Fails like [`TokeniseMap::tokenise_with`].
+    fn tokenise_with(self, op: Tokenise) -> Tokenised<Self> {
         Tokenised::new(self, op)
     }
 
-    /// Works like [`tokenise`](Self::tokenise), but yields an element for each piece of a long text; see
+    /// Works like [`tokenise_with`](Self::tokenise_with), but yields an element for each piece of a long text; see
     /// [`TokeniseMap::tokenise_chunks`].
     ///
     /// # Errors
@@ -265,16 +284,24 @@ pub trait TokeniseIter: IterDataset<Item = Element> + Sized {
 impl<D: IterDataset<Item = Element>> TokeniseIter for D {}
 
 impl<D: MapDataset<Item = Element> + 'static> Stream<D> {
-    /// Converts columns of text to columns of ids, in parallel if the executor has threads; see [`Tokenise`].
+    /// Converts a column of text to `tokens`, a column of ids, in parallel if the executor has threads.
     ///
     /// # Errors
     /// Fails like [`TokeniseMap::tokenise`].
     #[doc(alias = "tokenize")]
-    pub fn tokenise(self, op: Tokenise) -> Stream<Tokenised<Arc<D>>> {
+    pub fn tokenise(self, tokenizer: impl IntoEncoder, column: &str) -> Result<Stream<Tokenised<Arc<D>>>> {
+        Ok(self.tokenise_with(Tokenise::column(tokenizer.into_encoder()?, column)))
+    }
+
+    /// Converts columns of text to columns of ids, in parallel if the executor has threads; see [`Tokenise`].
+    ///
+    /// # Errors
+    /// Fails like [`TokeniseMap::tokenise_with`].
+    pub fn tokenise_with(self, op: Tokenise) -> Stream<Tokenised<Arc<D>>> {
         self.prefix(|dataset| Tokenised::new(dataset, op))
     }
 
-    /// Works like [`tokenise`](Self::tokenise), but yields an element for each piece of a long text, in order.
+    /// Works like [`tokenise_with`](Self::tokenise_with), but yields an element for each piece of a long text, in order.
     ///
     /// # Errors
     /// Fails like [`TokeniseMap::tokenise`].
@@ -313,11 +340,11 @@ mod tests {
     #[test]
     fn every_place_and_executor_gives_the_same_ids() {
         let op = op(&TokeniseOptions::default().append_eos(0));
-        let map = texts().tokenise(op.clone()).collect().unwrap();
+        let map = texts().tokenise_with(op.clone()).collect().unwrap();
         assert_eq!(map.len(), 200);
-        assert_eq!(read(texts().to_iter().tokenise(op.clone()), Executor::Inline), map);
-        assert_eq!(read(texts().to_iter().tokenise(op.clone()), Executor::Threads(3)), map);
-        assert_eq!(read(TokeniseIter::tokenise(texts().to_iter(), op), Executor::Inline), map);
+        assert_eq!(read(texts().to_iter().tokenise_with(op.clone()), Executor::Inline), map);
+        assert_eq!(read(texts().to_iter().tokenise_with(op.clone()), Executor::Threads(3)), map);
+        assert_eq!(read(TokeniseIter::tokenise_with(texts().to_iter(), op), Executor::Inline), map);
     }
 
     #[test]
@@ -359,7 +386,7 @@ mod tests {
             let tokenizer = Tokenizer::from_bytes_with("demo", demo::TOKENIZER_JSON, options).unwrap();
             let encoder = TextEncoder::new(tokenizer, &TokeniseOptions::default()).unwrap();
             let mut loader =
-                texts().tokenise(Tokenise::column(encoder, "text")).to_iter().boxed().loader().build().unwrap();
+                texts().tokenise_with(Tokenise::column(encoder, "text")).to_iter().boxed().loader().build().unwrap();
             let report = loader.report();
             (report.remarks.clone(), report.to_string())
         };
@@ -374,7 +401,7 @@ mod tests {
         let options = TokeniseOptions::default().max_len(64);
         let chunked = texts().to_iter().tokenise_chunks(op(&options.clone().overflow(Overflow::Chunk)));
         let pieces = read(chunked, Executor::Threads(2));
-        let whole = texts().tokenise(op(&TokeniseOptions::default())).collect().unwrap();
+        let whole = texts().tokenise_with(op(&TokeniseOptions::default())).collect().unwrap();
         let ids = |all: &[Element]| -> Vec<i32> {
             all.iter().flat_map(|e| e.array("tokens").unwrap().as_slice::<i32>().unwrap().to_vec()).collect()
         };
@@ -382,7 +409,7 @@ mod tests {
         assert_eq!(ids(&pieces), ids(&whole));
 
         let long = whole.iter().filter(|e| e.array("tokens").unwrap().size() > 64).count() as u64;
-        let mut loader = texts().to_iter().tokenise(op(&options)).loader().build().unwrap();
+        let mut loader = texts().to_iter().tokenise_with(op(&options)).loader().build().unwrap();
         assert_eq!(loader.by_ref().count(), 200);
         let report = loader.report();
         assert!(report.notes.contains(&("texts truncated".to_owned(), long)), "{:?}", report.notes);
@@ -391,9 +418,9 @@ mod tests {
     #[test]
     fn a_failing_text_names_stage_and_element() {
         let limit = TokeniseOptions::default().max_len(8).overflow(Overflow::Error);
-        let error = texts().to_iter().tokenise(op(&limit)).collect().unwrap_err().to_string();
+        let error = texts().to_iter().tokenise_with(op(&limit)).collect().unwrap_err().to_string();
         assert!(error.starts_with("stage 1 tokenise: element 0: text of "), "{error}");
-        let chunk = texts().tokenise(op(&limit.overflow(Overflow::Chunk)));
+        let chunk = texts().tokenise_with(op(&limit.overflow(Overflow::Chunk)));
         let error = chunk.to_iter().collect().unwrap_err();
         assert_eq!(error.stage_name(), Some("1 tokenise"));
     }

@@ -52,6 +52,16 @@ fn custom_stage() {
     assert_eq!(numbers, 30 / 4, "{text}");
 }
 
+#[cfg(all(feature = "workers", target_os = "linux"))]
+#[test]
+fn own_parts() {
+    let text = example("own_parts");
+    let lines: Vec<_> = text.lines().collect();
+    assert!(lines[0].starts_with("10 batches, tokens int32[8, 256]"), "{text}");
+    assert!(lines[1].ends_with("equal to those of the first run: true"), "{text}");
+    assert!(lines[2].contains("record 7777") && lines[2].contains("the sentence has no end"), "{text}");
+}
+
 #[test]
 fn several_hosts() {
     let text = example("several_hosts");

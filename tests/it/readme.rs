@@ -3,12 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use gristmill::dataset::map::Source;
-use gristmill::pack::{OverLong, Packing, RowSpec, WindowPackOptions};
+use gristmill::prelude::*;
 use gristmill::source::Jsonl;
 use gristmill::spec::{Format, Pipeline};
-use gristmill::text::{TextEncoder, Tokenise, TokeniseMap, TokeniseOptions, Tokenizer};
-use gristmill::{Element, ElementSpec, IterDataset, Load, MapDataset, Result, demo};
+use gristmill::{Element, ElementSpec, Result, demo};
 
 #[path = "../../benches/support/lengths.rs"]
 mod lengths;
@@ -30,14 +28,11 @@ fn train(batch: Element) -> Result<()> {
 #[rustfmt::skip]
 fn example() -> Result<()> {
     // Shown:
-    let tokens = Tokenise::column(TextEncoder::new(Tokenizer::from_file("gpt2.tokenizer.json")?, &TokeniseOptions::default())?, "text");
-    let rows = WindowPackOptions::new(RowSpec::new([("tokens", 1024)])).over_long(OverLong::Split);
-
-    let pipeline = Source::new(Jsonl::options().columns(["text"]).open("corpus/*.jsonl")?)
+    let pipeline = Jsonl::options().columns(["text"]).open("corpus/*.jsonl")?.dataset()
         .shuffle(42)
-        .tokenise(tokens)
+        .tokenise("gpt2.tokenizer.json", "text")?
         .to_iter()
-        .window_pack(rows)          // tokens, tokens_segment_ids, tokens_positions: int32[1024]
+        .window_pack(WindowPackOptions::new(1024).over_long(OverLong::Split))   // tokens, tokens_segment_ids, tokens_positions
         .batch(32);
 
     let mut loader = pipeline.loader().threads(4).build()?;

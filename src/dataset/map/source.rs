@@ -30,6 +30,14 @@ pub trait RandomAccess: Send + Sync {
     /// Errors should contain the file and the record.
     fn read(&self, index: u64) -> Result<Self::Record>;
 
+    /// Returns a dataset of the records.
+    fn dataset(self) -> Source<Self>
+    where
+        Self: Sized,
+    {
+        Source::new(self)
+    }
+
     /// Reads the records at `indices`, in order, like [`read`](Self::read). For sources that read many records faster
     /// at once than one by one.
     fn read_many(&self, indices: &[u64]) -> Many<Self::Record> {

@@ -94,8 +94,8 @@ pub trait Packing: IterDataset<Item = Element> + Sized {
     ///
     /// A piece that continues a cut sequence is a separate sequence with a separate segment id.
     /// Rows are as in Grain's `ConcatThenSplitIterDataset`, apart from the [differences](super::ConcatThenSplit).
-    fn concat_then_split_pack(self, options: ConcatPackOptions) -> GroupPack<Self> {
-        Flowing::new(self, |_| GroupPackFlow::new(GroupPlan::Concat(options)))
+    fn concat_then_split_pack(self, options: impl Into<ConcatPackOptions>) -> GroupPack<Self> {
+        Flowing::new(self, |_| GroupPackFlow::new(GroupPlan::Concat(options.into())))
     }
 
     /// Packs each row with the oldest sequence of a look-ahead window and the sequences that fit best.
@@ -103,8 +103,8 @@ pub trait Packing: IterDataset<Item = Element> + Sized {
     /// See [`WindowPacker`](super::WindowPacker). Rows are the fullest of all stages that do not cut sequences:
     /// 99.9 % real tokens in rows of 1,024, for log-normal lengths with mean 220.
     /// A sequence is yielded before `window` more have been read.
-    fn window_pack(self, options: WindowPackOptions) -> WindowPack<Self> {
-        Flowing::new(self, |_| WindowPackFlow::new(options))
+    fn window_pack(self, options: impl Into<WindowPackOptions>) -> WindowPack<Self> {
+        Flowing::new(self, |_| WindowPackFlow::new(options.into()))
     }
 
     /// Batches sequences of similar length, padded to the boundary of their bucket.

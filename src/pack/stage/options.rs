@@ -23,8 +23,14 @@ pub struct BinPackOptions {
 
 impl BinPackOptions {
     /// Creates options for groups of `num_packing_bins` rows, shuffled within a group with seed 0, as in Grain.
-    pub fn new(rows: RowSpec, num_packing_bins: usize) -> Self {
-        Self { rows, group: GroupOptions::new(num_packing_bins), seed: 0, shuffle_bins: true, group_by: None }
+    pub fn new(rows: impl Into<RowSpec>, num_packing_bins: usize) -> Self {
+        Self {
+            rows: rows.into(),
+            group: GroupOptions::new(num_packing_bins),
+            seed: 0,
+            shuffle_bins: true,
+            group_by: None,
+        }
     }
 
     /// Sets the seed for the order of rows within a group.
@@ -99,10 +105,16 @@ pub struct WindowPackOptions {
     pub(super) window: WindowOptions,
 }
 
+impl<R: Into<RowSpec>> From<R> for WindowPackOptions {
+    fn from(rows: R) -> Self {
+        Self::new(rows)
+    }
+}
+
 impl WindowPackOptions {
     /// Creates options for a window of 1,024 sequences.
-    pub fn new(rows: RowSpec) -> Self {
-        Self { rows, window: WindowOptions::default() }
+    pub fn new(rows: impl Into<RowSpec>) -> Self {
+        Self { rows: rows.into(), window: WindowOptions::default() }
     }
 
     /// Sets the number of sequences to look ahead. They are held in memory, and read again on a restore.
@@ -163,11 +175,17 @@ pub struct ConcatPackOptions {
     bos_token_id: Option<i64>,
 }
 
+impl<R: Into<RowSpec>> From<R> for ConcatPackOptions {
+    fn from(rows: R) -> Self {
+        Self::new(rows)
+    }
+}
+
 impl ConcatPackOptions {
     /// Creates options with Grain's defaults: all sequences are cut, positions restart in a continuation, first tokens stay.
-    pub fn new(rows: RowSpec) -> Self {
+    pub fn new(rows: impl Into<RowSpec>) -> Self {
         Self {
-            rows,
+            rows: rows.into(),
             split_full_length_features: true,
             positions: Positions::Restart,
             bos_handling: BosHandling::DoNothing,

@@ -44,6 +44,13 @@ pub struct RowSpec {
     names: OutputNames,
 }
 
+/// Rows of `tokens`, the feature of [`tokenise`](crate::text::TokeniseMap::tokenise), with this length.
+impl From<usize> for RowSpec {
+    fn from(tokens: usize) -> Self {
+        Self::new([("tokens", tokens)])
+    }
+}
+
 impl RowSpec {
     /// Creates rows of these features, each with its row length in cells.
     pub fn new<N: AsRef<str>>(features: impl IntoIterator<Item = (N, usize)>) -> Self {

@@ -21,7 +21,7 @@ fn pipeline(corpus: &Path) -> BoxIter<Element> {
     };
     let part = |name| {
         let file = Jsonl::options().columns(["text"]).open(corpus.join(name)).unwrap();
-        Source::new(file).shuffle(1).tokenise(tokens()).boxed()
+        Source::new(file).shuffle(1).tokenise_with(tokens()).boxed()
     };
     let mixed = Mix::new(["a.jsonl", "b.jsonl", "c.jsonl"].map(part).into()).weights([3.0, 2.0, 1.0]);
     let long = |element: &Element| element.array("tokens").is_ok_and(|tokens| tokens.shape()[0] > 8);
