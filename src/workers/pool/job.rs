@@ -1,8 +1,7 @@
-//! Ranges that wait for evaluation.
+//! Ranges in evaluation, and the search for elements that kill workers.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::exec::remote::{Border, Deliver, Fed, How, Point, Segment};
 
@@ -29,24 +28,28 @@ pub(super) struct Job {
     /// First submitted index, and the indices that the job's range maps to; `None` for the identity.
     listed: Option<(u64, Box<[u64]>)>,
     /// Order in which elements of a lane are needed.
-    due: u64,
+    pub(super) due: u64,
     /// Time since which the job has been waiting.
     pub(super) since: Instant,
-    /// Maximum indices per task: unlimited, except during the search for an element that kills workers.
-    pub(super) limit: u64,
     /// Bytes that the next slot is known to need.
     pub(super) need: usize,
     /// Worker that was late with the job, to be avoided.
     pub(super) avoid: Option<Late>,
-    /// Workers that died over the job since its last progress.
-    pub(super) deaths: u32,
+    pub(super) crashes: Crashes,
     /// Times at which a worker received the next task and died, if a worker died.
     pub(super) lost: Option<(Instant, Instant)>,
-    /// Whether an element that kills workers is being searched for; a death then halves the limit.
-    pub(super) hunt: bool,
+    pub(super) deliver: Box<dyn Deliver>,
+}
+
+/// Deaths of workers over a job, and the search for the element that causes them.
+#[derive(Default)]
+pub(super) struct Crashes {
+    /// Workers that died over the job since its last progress.
+    pub(super) deaths: u32,
+    /// Maximum indices per task, if an element that kills workers is being searched for; a death halves the limit.
+    limit: Option<u64>,
     /// Whether the next worker for the job gets the memory of all workers.
     pub(super) wide: bool,
-    pub(super) deliver: Box<dyn Deliver>,
 }
 
 /// Groups of `size` indices, counted from `first`.
@@ -57,9 +60,22 @@ pub(super) struct Groups {
 }
 
 impl Job {
+    pub(super) fn new(seq: u64, border: Border, left: Range<u64>, how: How, deliver: Box<dyn Deliver>) -> Self {
+        let (mut groups, mut listed, mut lane, mut due, mut fed) = (None, None, None, 0, None);
+        match how {
+            How::Slots => {}
+            How::Listed(indices) => listed = Some((left.start, indices)),
+            How::Groups(size) => groups = Some(Groups { first: left.start, size }),
+            How::Lane { from, due: wanted } => (lane, due) = (Some(from), wanted),
+            How::Fed(elements) => fed = Some(elements),
+        }
+        let (since, need, avoid, crashes, lost) = (Instant::now(), 0, None, Crashes::default(), None);
+        Self { seq, border, left, groups, lane, fed, listed, due, since, need, avoid, crashes, lost, deliver }
+    }
+
     /// Returns the range of the next task.
     pub(super) fn next_task(&self) -> Range<u64> {
-        self.left.start..self.left.end.min(self.left.start.saturating_add(self.limit))
+        self.left.start..self.left.end.min(self.left.start.saturating_add(self.crashes.limit.unwrap_or(u64::MAX)))
     }
 
     /// Returns the indices that the range `task` maps to; `None` for the identity.
@@ -72,7 +88,7 @@ impl Job {
     /// Returns true if a worker died over the job. Until the job advances, it runs alone in a worker, so that no other
     /// job becomes suspect.
     pub(super) fn is_suspect(&self) -> bool {
-        self.deaths > 0 || self.wide
+        self.crashes.deaths > 0 || self.crashes.wide
     }
 
     /// Returns the smallest number of indices that a task can deliver.
@@ -106,21 +122,21 @@ impl Job {
     pub(super) fn advance(&mut self, indices: u64) {
         self.left.start += indices;
         (self.need, self.avoid) = (0, None);
-        if self.wide {
-            // The element was only too large for other workers; nothing is known against it or later elements.
-            self.clear();
+        if self.crashes.wide {
+            // The element was only too large for other workers; neither it nor later elements are suspect.
+            self.crashes = Crashes::default();
         }
-        if !self.hunt {
-            self.deaths = 0;
+        if self.crashes.limit.is_none() {
+            self.crashes.deaths = 0;
         }
     }
 
     /// Records a death over the job; `alone` if the worker had no other task. Returns true if a single element has
     /// caused `retries` deaths.
     pub(super) fn blame(&mut self, retries: u32, alone: bool) -> bool {
-        self.deaths += 1;
+        self.crashes.deaths += 1;
         // If the worker had other tasks, any of them may be the cause; suspect jobs run alone next time.
-        if self.deaths < retries || !alone {
+        if self.crashes.deaths < retries || !alone {
             return false;
         }
         let task = self.next_task();
@@ -129,137 +145,38 @@ impl Job {
             return true;
         }
         // One more death in either half is sufficient.
-        (self.hunt, self.limit, self.deaths) = (true, len.div_ceil(2), retries.saturating_sub(1).max(1));
+        (self.crashes.limit, self.crashes.deaths) = (Some(len.div_ceil(2)), retries.saturating_sub(1).max(1));
         false
     }
 
     /// Makes the next attempt at the first element use the memory of all workers.
     pub(super) fn widen(&mut self, retries: u32) {
-        (self.wide, self.deaths) = (true, retries.saturating_sub(1));
+        (self.crashes.wide, self.crashes.deaths) = (true, retries.saturating_sub(1));
     }
 
     /// Skips the first element.
     pub(super) fn skip(&mut self) {
-        self.clear();
+        self.crashes = Crashes::default();
         self.advance(1);
     }
 
-    /// Clears all suspicion.
-    fn clear(&mut self) {
-        (self.hunt, self.wide, self.limit, self.deaths) = (false, false, u64::MAX, 0);
-    }
-}
-
-/// Jobs in order of submission.
-#[derive(Default)]
-pub(super) struct Queue {
-    jobs: BTreeMap<u64, Job>,
-    next_seq: u64,
-}
-
-impl Queue {
-    pub(super) fn submit(&mut self, border: Border, left: Range<u64>, how: How, deliver: Box<dyn Deliver>) {
-        let seq = self.next_seq;
-        self.next_seq += 1;
-        let (mut groups, mut listed, mut lane, mut due, mut fed) = (None, None, None, 0, None);
-        match how {
-            How::Slots => {}
-            How::Listed(indices) => listed = Some((left.start, indices)),
-            How::Groups(size) => groups = Some(Groups { first: left.start, size }),
-            How::Lane { from, due: wanted } => (lane, due) = (Some(from), wanted),
-            How::Fed(elements) => fed = Some(elements),
-        }
-        let since = Instant::now();
-        let (limit, need, deaths) = (u64::MAX, 0, 0);
-        let (hunt, wide, avoid, lost) = (false, false, None, None);
-        let job = Job {
-            seq,
-            border,
-            left,
-            groups,
-            lane,
-            fed,
-            listed,
-            due,
-            since,
-            limit,
-            need,
-            avoid,
-            deaths,
-            lost,
-            hunt,
-            wide,
-            deliver,
-        };
-        let job = self.in_turn(job);
-        self.put(job);
+    /// Returns true if a second worker should evaluate the job, whose worker has taken `time`. Only the worker of a
+    /// lane can resume it, and a suspect job would kill another worker.
+    pub(super) fn is_late(&self, time: Duration, late: Duration) -> bool {
+        time > late && self.lane.is_none() && !self.is_suspect()
     }
 
-    /// Swaps segments of lanes so that waiting segments are in the order of need: the last submitted segment may be
-    /// needed first. Returns the segment for the last place.
-    fn in_turn(&mut self, mut job: Job) -> Job {
-        if job.lane.is_some() {
-            for other in self.jobs.values_mut() {
-                if other.lane.is_some() && other.border == job.border && other.due > job.due {
-                    std::mem::swap(other, &mut job);
-                    std::mem::swap(&mut other.seq, &mut job.seq);
-                }
-            }
-        }
-        job
-    }
-
-    /// Puts a job back in its place, unless it is finished.
-    pub(super) fn put(&mut self, mut job: Job) {
-        if !job.left.is_empty() {
-            job.since = Instant::now();
-            self.jobs.insert(job.seq, job);
-        }
-    }
-
-    /// Returns the first job from `from` on that still has a consumer; removes earlier jobs without a consumer.
-    pub(super) fn first(&mut self, from: u64) -> Option<&Job> {
-        while let Some((&seq, job)) = self.jobs.range(from..).next() {
-            if job.deliver.wanted() {
-                return self.jobs.get(&seq);
-            }
-            self.jobs.remove(&seq);
-        }
-        None
-    }
-
-    pub(super) fn get(&self, seq: u64) -> Option<&Job> {
-        self.jobs.get(&seq)
-    }
-
-    pub(super) fn take(&mut self, seq: u64) -> Option<Job> {
-        self.jobs.remove(&seq)
-    }
-
-    pub(super) fn pop(&mut self) -> Option<Job> {
-        self.jobs.pop_first().map(|(_, job)| job)
+    /// Returns true if this is job `seq` and has delivered nothing beyond index `start`.
+    pub(super) fn is_at(&self, seq: u64, start: u64) -> bool {
+        self.seq == seq && self.left.start == start
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::{Error, Result};
-    use crate::exec::remote::Delivery;
-
-    struct Nobody(bool);
-
-    impl Deliver for Nobody {
-        fn wanted(&self) -> bool {
-            self.0
-        }
-        fn part(&mut self, _: &Delivery) -> Result<Option<Point>> {
-            Ok(None)
-        }
-        fn ungroup(&mut self) {}
-        fn skip(&mut self) {}
-        fn fail(&mut self, _: Error) {}
-    }
+    use crate::workers::pool::queue::Queue;
+    use crate::workers::pool::queue::tests::Nobody;
 
     /// Evaluates a job whose elements `poison` kill their worker; returns the skipped elements and the number of
     /// deaths.
@@ -297,24 +214,6 @@ mod tests {
     }
 
     #[test]
-    fn segments_stand_in_the_order_in_which_they_are_wanted() {
-        let mut queue = Queue::default();
-        let at = Point { state: "{}".into(), skip: 0 };
-        let lane = |lane, due| How::Lane { from: Segment { lane, after: None, at: at.clone() }, due };
-        let all =
-            [(1, lane(0, 50)), (9, How::Slots), (1, lane(1, 40)), (2, lane(2, 1)), (1, lane(3, 45)), (1, lane(4, 60))];
-        for (border, how) in all {
-            queue.submit(border.into(), 0..10, how, Box::new(Nobody(true)));
-        }
-        let order: Vec<_> = std::iter::from_fn(|| queue.pop()).map(|job| (job.border, job.seq, job.lane)).collect();
-        assert!(order.iter().enumerate().all(|(n, (_, seq, _))| n as u64 == *seq));
-        let order: Vec<_> =
-            order.iter().map(|(border, _, lane)| (border.stage, lane.as_ref().map(|lane| lane.lane))).collect();
-        // Other jobs keep their places in between, and jobs of another border are not compared.
-        assert_eq!(order, [(1, Some(1)), (9, None), (1, Some(3)), (2, Some(2)), (1, Some(0)), (1, Some(4))]);
-    }
-
-    #[test]
     fn a_lane_is_read_on_from_the_last_mark() {
         let mut queue = Queue::default();
         let from = Segment { lane: 3, after: None, at: Point { state: "a".into(), skip: 60 } };
@@ -345,18 +244,51 @@ mod tests {
         assert!(!job.is_suspect() && job.next_task() == (1..9));
     }
 
-    #[test]
-    fn jobs_keep_their_place_and_unwanted_ones_go() {
+    const MS: Duration = Duration::from_millis(1);
+
+    /// Returns jobs 0 and 1, each with indices 0 to 9.
+    fn jobs(how: impl Fn() -> How) -> [Job; 2] {
         let mut queue = Queue::default();
-        for (n, wanted) in [false, true, true].into_iter().enumerate() {
-            queue.submit((n as u32).into(), 0..10, How::Slots, Box::new(Nobody(wanted)));
+        (0..2).for_each(|_| queue.submit(0.into(), 0..10, how(), Box::new(Nobody(true))));
+        [0, 1].map(|seq| queue.take(seq).unwrap())
+    }
+
+    #[test]
+    fn a_task_is_hedged_just_after_its_time_and_not_before() {
+        let late = 300 * MS;
+        for (time, hedged) in
+            [(Duration::ZERO, false), (299 * MS, false), (late, false), (late + MS, true), (9000 * MS, true)]
+        {
+            assert_eq!(jobs(|| How::Slots)[0].is_late(time, late), hedged, "{time:?}");
         }
-        assert_eq!(queue.first(0).unwrap().border, 1.into());
-        assert_eq!(queue.first(2).unwrap().border, 2.into());
-        let mut job = queue.pop().unwrap();
+    }
+
+    #[test]
+    fn suspects_and_lanes_are_not_hedged() {
+        let after = |change: fn(&mut Job)| {
+            let [mut job, _] = jobs(|| How::Slots);
+            change(&mut job);
+            job.is_late(2 * MS, MS)
+        };
+        assert!(after(|_| ()));
+        assert!(
+            !after(|job| {
+                job.blame(3, false);
+            }),
+            "a worker died over it"
+        );
+        assert!(!after(|job| job.widen(1)), "it is tried with the memory of all workers");
+        let lane =
+            || How::Lane { from: Segment { lane: 0, at: Point { state: "{}".into(), skip: 0 }, after: None }, due: 0 };
+        assert!(!jobs(lane)[0].is_late(2 * MS, MS));
+    }
+
+    #[test]
+    fn an_answer_set_aside_counts_for_its_own_job_at_its_own_place_alone() {
+        let [mut job, other] = jobs(|| How::Slots);
+        assert!(job.is_at(0, 0) && !other.is_at(0, 0));
         job.advance(4);
-        queue.put(job);
-        let job = queue.pop().unwrap();
-        assert_eq!((job.border, job.left), (1.into(), 4..10));
+        assert!(!job.is_at(0, 0), "another answer has delivered these indices");
+        assert!(job.is_at(0, 4) && !job.is_at(1, 4));
     }
 }

@@ -1,20 +1,26 @@
 //! The parent's side: ranges to evaluate, workers, and memory for their answers.
 //!
 //! One thread owns all of this state. The thread receives commands from consumers, events of workers, and notices of
-//! freed memory; after each message it hands out all possible work.
+//! freed memory; after each message it assigns all possible work.
 //!
 //! A range is evaluated by one worker at a time, in tasks. If a worker ends early or dies, the rest of the range
 //! becomes the next task. Slots of a range therefore arrive in index order, and none is lost or repeated. Slots count
 //! only after a complete part has arrived and was decoded.
 
+mod answer_times;
 mod carrier;
 mod coordinator;
-mod crew;
 mod drought;
 mod job;
 mod lanes;
+mod memory;
+mod queue;
+mod respawn;
 #[cfg(test)]
 mod tests;
+mod tuning;
+mod worker;
+mod workers;
 
 use std::fmt;
 use std::ops::Range;
@@ -23,7 +29,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam_channel::{Sender, bounded, unbounded};
+use crossbeam_channel::{Sender, bounded};
 
 pub(crate) use self::carrier::{Carrier, End, Link, MemoryFigures, Recruit, Room};
 use self::coordinator::{Command, Coordinator};
@@ -43,12 +49,12 @@ use crate::sync::Locked;
 /// A forked child evaluates nothing; the workers stay with the process that started them.
 pub(crate) struct WorkerPool<C: Carrier> {
     plan: Plan,
-    coordinator: Ours<Hands<C>>,
+    coordinator: Ours<Handle<C>>,
     figures: Arc<Figures>,
 }
 
 /// The coordinator's thread and its command channel.
-struct Hands<C: Carrier> {
+struct Handle<C: Carrier> {
     commands: Sender<Command<C>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -68,7 +74,7 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    fn tell(&self, report: WorkersReport) {
+    fn publish(&self, report: WorkersReport) {
         *self.report.locked() = report;
     }
 }
@@ -91,7 +97,6 @@ impl<C: Carrier> WorkerPool<C> {
     ) -> Result<Arc<Self>> {
         // Data cached for opening files does not belong to any part of the budget.
         crate::store::let_go();
-        let (commands, orders) = unbounded();
         let (room, has_room) = bounded(1);
         let wake = move || {
             // A full channel has already woken the coordinator.
@@ -102,19 +107,13 @@ impl<C: Carrier> WorkerPool<C> {
         let (window, active) = (AtomicUsize::new(window), AtomicUsize::new(plan.start_workers * plan.active_threads));
         let active_each = AtomicUsize::new(plan.active_threads);
         let figures = Arc::new(Figures { window, active, active_each, ..Figures::default() });
-        let coordinator = Coordinator::new(
-            (carrier, pipeline),
-            plan,
-            options,
-            recorder,
-            figures.clone(),
-            (orders, commands.clone(), has_room),
-        );
+        let coordinator = Coordinator::new(carrier, pipeline, plan, options, recorder, figures.clone(), has_room);
+        let commands = coordinator.commands();
         let thread = std::thread::Builder::new().name("gristmill-workers".into());
         let thread = thread.spawn(move || coordinator.run()).map_err(|e| {
             Error::new(ErrorKind::Io, format!("cannot start the thread that coordinates the workers: {e}"))
         })?;
-        let coordinator = Ours::new(Hands { commands, thread: Some(thread) });
+        let coordinator = Ours::new(Handle { commands, thread: Some(thread) });
         Ok(Arc::new(Self { plan, coordinator, figures }))
     }
 }
@@ -128,7 +127,7 @@ impl<C: Carrier> WorkerPool<C> {
     /// Sends a command to the coordinator. If there is none, the command and any sender inside are dropped, which
     /// notifies the waiting thread.
     fn command(&self, command: Command<C>) -> bool {
-        self.coordinator.get().is_some_and(|hands| hands.commands.send(command).is_ok())
+        self.coordinator.get().is_some_and(|handle| handle.commands.send(command).is_ok())
     }
 }
 
@@ -200,9 +199,9 @@ impl<C: Carrier> Remote for WorkerPool<C> {
 
 impl<C: Carrier> Drop for WorkerPool<C> {
     fn drop(&mut self) {
-        let Some(hands) = self.coordinator.get_mut() else { return };
-        let _ = hands.commands.send(Command::End);
-        if let Some(thread) = hands.thread.take() {
+        let Some(handle) = self.coordinator.get_mut() else { return };
+        let _ = handle.commands.send(Command::End);
+        if let Some(thread) = handle.thread.take() {
             let _ = thread.join();
         }
     }

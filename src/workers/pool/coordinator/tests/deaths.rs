@@ -6,14 +6,14 @@ use super::*;
 fn a_worker_that_was_killed_here_did_it_by_its_own_doing() {
     // Deaths from outside end a run only after a minute; of the own doing, ten for each worker do.
     let ends = |death: Death, kill: bool| {
-        let mut desk = Desk::new(options().workers(1).ram_budget(86 * MIB));
+        let mut harness = Harness::new(options().workers(1).ram_budget(86 * MIB));
         (0..12).find(|&number| {
-            desk.join(number, Worker::default());
+            harness.join(number, Worker::default());
             if kill {
-                desk.coordinator.kill(number, "it lies".to_owned());
+                harness.coordinator.workers.kill(number, "it lies".to_owned());
             }
-            desk.dies(number, death);
-            desk.coordinator.over.is_some()
+            harness.dies(number, death);
+            harness.coordinator.failure.is_some()
         })
     };
     assert_eq!(ends(OWN, false), Some(10));
@@ -23,39 +23,39 @@ fn a_worker_that_was_killed_here_did_it_by_its_own_doing() {
 
 #[test]
 fn only_a_worker_that_was_not_sent_home_counts_as_replaced() {
-    let mut desk = Desk::new(options());
+    let mut harness = Harness::new(options());
     for number in 0..3 {
-        desk.join(number, Worker::default());
+        harness.join(number, Worker::default());
     }
-    desk.coordinator.resize(2);
-    desk.coordinator.dismiss();
-    let home = desk.coordinator.crew.iter().find(|(_, member)| member.told_to_stop).map(|(&number, _)| number);
+    harness.coordinator.workers.resize(2);
+    harness.coordinator.workers.stop_leaving();
+    let home = harness.coordinator.workers.all.iter().find(|(_, worker)| worker.stop_sent).map(|(&number, _)| number);
     assert_eq!(home, Some(2));
-    desk.dies(2, OWN);
-    assert_eq!((desk.coordinator.replaced, desk.noted("workers replaced")), (0, 0));
-    desk.dies(1, OWN);
-    assert_eq!((desk.coordinator.replaced, desk.noted("workers replaced: died")), (1, 1));
+    harness.dies(2, OWN);
+    assert_eq!((harness.coordinator.workers.replaced, harness.noted("workers replaced")), (0, 0));
+    harness.dies(1, OWN);
+    assert_eq!((harness.coordinator.workers.replaced, harness.noted("workers replaced: died")), (1, 1));
 }
 
 #[test]
 fn an_element_is_blamed_after_three_workers_that_were_alone_with_it() {
     for poison in [Poison::Error, Poison::Skip] {
-        let mut desk = Desk::new(options().on_poison(poison));
-        let inbox = desk.submit(4..6, How::Slots);
+        let mut harness = Harness::new(options().on_poison(poison));
+        let inbox = harness.submit(4..6, How::Slots);
         let mut deaths = 0;
         // The second element alone is done.
         for number in 0..20 {
-            let worker = desk.join(number, Worker::default());
-            desk.coordinator.hand_out();
+            let worker = harness.join(number, Worker::default());
+            harness.coordinator.dispatch();
             let Some(task) = worker.tasks().pop() else { break };
             match task.start {
                 4 => {
                     deaths += 1;
-                    desk.dies(number, OWN);
+                    harness.dies(number, OWN);
                 }
                 _ => {
                     assert_eq!(poison, Poison::Skip);
-                    desk.finish(number, &task);
+                    harness.finish(number, &task);
                     break;
                 }
             }
@@ -76,56 +76,56 @@ fn an_element_is_blamed_after_three_workers_that_were_alone_with_it() {
 #[test]
 fn a_death_over_tasks_of_others_is_blamed_on_no_element() {
     for of_anybody in [false, true] {
-        let mut desk = Desk::new(options());
-        let inbox = desk.submit(4..5, How::Slots);
+        let mut harness = Harness::new(options());
+        let inbox = harness.submit(4..5, How::Slots);
         for number in 0..9 {
-            let worker = desk.join(number, Worker::default());
-            desk.coordinator.hand_out();
+            let worker = harness.join(number, Worker::default());
+            harness.coordinator.dispatch();
             // A task that may have ended a worker has the next worker for itself.
             assert_eq!(worker.last_task().alone, of_anybody && number > 0);
-            desk.dies(number, Death { outside: false, of_others: !of_anybody, of_anybody });
+            harness.dies(number, Death { outside: false, of_others: !of_anybody, of_anybody });
         }
         assert_eq!(inbox.errors(), [""; 0]);
-        let worker = desk.join(9, Worker::default());
-        desk.coordinator.hand_out();
+        let worker = harness.join(9, Worker::default());
+        harness.coordinator.dispatch();
         assert_eq!(worker.last_task().alone, of_anybody);
-        desk.dies(9, OWN);
+        harness.dies(9, OWN);
         assert_eq!(inbox.errors().len(), usize::from(of_anybody));
     }
 }
 
 #[test]
 fn a_suspect_range_has_a_worker_for_itself() {
-    let mut desk = Desk::new(options());
-    let first = desk.join(0, Worker::default());
-    desk.submit(0..4, How::Slots);
-    desk.submit(4..8, How::Slots);
+    let mut harness = Harness::new(options());
+    let first = harness.join(0, Worker::default());
+    harness.submit(0..4, How::Slots);
+    harness.submit(4..8, How::Slots);
     assert_eq!(first.tasks().len(), 2);
-    desk.dies(0, OWN);
-    let second = desk.join(1, Worker::default());
-    desk.coordinator.hand_out();
+    harness.dies(0, OWN);
+    let second = harness.join(1, Worker::default());
+    harness.coordinator.dispatch();
     let starts = |worker: &Worker| worker.tasks().iter().map(|task| (task.start, task.alone)).collect::<Vec<_>>();
     assert_eq!(starts(&second), [(0, true)]);
-    desk.finish(1, &second.last_task());
+    harness.finish(1, &second.last_task());
     assert_eq!(starts(&second), [(0, true), (4, true)]);
 }
 
 #[test]
 fn only_an_overdue_task_is_blamed_for_a_worker_that_hung() {
-    let mut desk = Desk::new(options().deadline(Duration::from_secs(60)));
-    let worker = desk.join(0, Worker::default());
-    desk.submit(0..4, How::Slots);
-    desk.submit(4..8, How::Slots);
-    desk.coordinator.look_at_deadlines();
+    let mut harness = Harness::new(options().deadline(Duration::from_secs(60)));
+    let worker = harness.join(0, Worker::default());
+    harness.submit(0..4, How::Slots);
+    harness.submit(4..8, How::Slots);
+    harness.coordinator.workers.check_deadlines(Duration::from_secs(60));
     assert!(!worker.is_killed());
     let late = worker.tasks()[0].id;
-    desk.coordinator.crew.get_mut(&0).unwrap().tasks.get_mut(&late).unwrap().since -= Duration::from_secs(61);
-    desk.coordinator.look_at_deadlines();
-    assert!(worker.is_killed() && desk.killed(0).unwrap().contains("deadline of 60s"));
-    desk.dies(0, KILLED);
+    harness.coordinator.workers.all.get_mut(&0).unwrap().tasks.get_mut(&late).unwrap().since -= Duration::from_secs(61);
+    harness.coordinator.workers.check_deadlines(Duration::from_secs(60));
+    assert!(worker.is_killed() && harness.killed(0).unwrap().contains("deadline of 60s"));
+    harness.dies(0, KILLED);
     let mut deaths = BTreeMap::new();
-    while let Some(job) = desk.coordinator.queue.pop() {
-        deaths.insert(job.left.start, job.deaths);
+    while let Some(job) = harness.coordinator.queue.pop() {
+        deaths.insert(job.left.start, job.crashes.deaths);
     }
     assert_eq!(deaths, BTreeMap::from([(0, 1), (4, 0)]));
 }
@@ -133,28 +133,28 @@ fn only_an_overdue_task_is_blamed_for_a_worker_that_hung() {
 #[test]
 fn a_pipeline_that_cannot_be_made_ends_the_run_and_a_worker_that_panics_does_not() {
     let failure = || crate::error::Told::in_words(&Error::config("no such file"));
-    let mut desk = Desk::new(options());
-    desk.join(0, Worker::default());
-    let inbox = desk.submit(0..10, How::Slots);
-    desk.coordinator.listen(0, FromWorker::Failed(failure()));
-    assert!(desk.coordinator.over.is_none() && desk.killed(0).unwrap().contains("no such file"));
-    desk.coordinator.crew.get_mut(&0).unwrap().ready = false;
-    desk.coordinator.listen(0, FromWorker::Failed(failure()));
-    assert!(desk.coordinator.over.is_some());
+    let mut harness = Harness::new(options());
+    harness.join(0, Worker::default());
+    let inbox = harness.submit(0..10, How::Slots);
+    harness.coordinator.receive(0, FromWorker::Failed(failure()));
+    assert!(harness.coordinator.failure.is_none() && harness.killed(0).unwrap().contains("no such file"));
+    harness.coordinator.workers.all.get_mut(&0).unwrap().ready = false;
+    harness.coordinator.receive(0, FromWorker::Failed(failure()));
+    assert!(harness.coordinator.failure.is_some());
     assert_eq!(inbox.errors().len(), 1);
-    assert_eq!(desk.submit(0..10, How::Slots).errors().len(), 1, "nobody waits for a run that is over");
+    assert_eq!(harness.submit(0..10, How::Slots).errors().len(), 1, "nobody waits for a run that is over");
 }
 
 #[test]
 fn an_element_is_not_blamed_for_a_worker_that_had_others() {
-    let mut desk = Desk::new(options().retries(1));
-    desk.join(0, Worker::default());
-    let [good, bad] = [0, 1].map(|index| desk.submit(index..index + 1, How::Slots));
-    desk.dies(0, OWN);
+    let mut harness = Harness::new(options().retries(1));
+    harness.join(0, Worker::default());
+    let [good, bad] = [0, 1].map(|index| harness.submit(index..index + 1, How::Slots));
+    harness.dies(0, OWN);
     assert_eq!((good.errors().len(), bad.errors().len()), (0, 0));
-    let second = desk.join(1, Worker::default());
-    desk.coordinator.hand_out();
-    desk.finish(1, &second.last_task());
-    desk.dies(1, OWN);
+    let second = harness.join(1, Worker::default());
+    harness.coordinator.dispatch();
+    harness.finish(1, &second.last_task());
+    harness.dies(1, OWN);
     assert_eq!((good.indices(), bad.errors().len()), (1, 1));
 }

@@ -5,7 +5,7 @@ mod deaths;
 mod hedges;
 mod memory;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -20,8 +20,9 @@ use crate::sync::Locked;
 use crate::workers::control::{Done, Need, Ready, Task, ToWorker};
 use crate::workers::options::Poison;
 use crate::workers::pool::carrier::{End, Link, MemoryFigures, Recruit, Room};
+use crate::workers::pool::worker::Worker as Entry;
 use crate::workers::pool::{Remote, WorkerPool};
-use crate::workers::slab::ExtentId;
+use crate::workers::slab::{ExtentId, PAGE};
 
 const MIB: u64 = 1 << 20;
 
@@ -207,7 +208,7 @@ impl Deliver for Inbox {
 }
 
 /// A coordinator without its thread, and the recorder that it notes into.
-struct Desk {
+struct Harness {
     coordinator: Coordinator<Paper>,
     recorder: Arc<Recorder>,
 }
@@ -217,15 +218,13 @@ fn options() -> MpOptions {
     MpOptions::auto().workers(3).threads_per_worker(2).worker_heap(64 * MIB).ram_budget(3 * 66 * MIB + 20 * MIB)
 }
 
-impl Desk {
+impl Harness {
     fn new(options: MpOptions) -> Self {
-        let (commands, orders) = unbounded();
         let recorder = Recorder::new(1);
         let plan = Plan::new(&options, 2, 0).unwrap();
-        let ears = (orders, commands, crossbeam_channel::never());
         let carrier = Arc::new(Paper::default());
-        let coordinator =
-            Coordinator::new((carrier, Vec::new()), plan, options, recorder.clone(), Arc::default(), ears);
+        let (recorder_of, has_room) = (recorder.clone(), crossbeam_channel::never());
+        let coordinator = Coordinator::new(carrier, Vec::new(), plan, options, recorder_of, Arc::default(), has_room);
         Self { coordinator, recorder }
     }
 
@@ -236,27 +235,27 @@ impl Desk {
     }
 
     fn join_with(&mut self, number: u64, cap: u64, worker: Worker) -> Worker {
-        let taken: BTreeSet<usize> = self.coordinator.crew.values().map(|member| member.place).collect();
+        let taken: BTreeSet<usize> = self.coordinator.workers.all.values().map(|worker| worker.place).collect();
         let place = (0..).find(|place| !taken.contains(place)).unwrap();
-        self.coordinator.crew.insert(number, Member { place, ..Member::new(cap) });
+        self.coordinator.workers.all.insert(number, Entry { place, ..Entry::new(cap) });
         self.coordinator.started(number, Ok(worker.clone()));
-        self.coordinator.listen(number, FromWorker::Ready(Ready { build_ns: 0 }));
+        self.coordinator.receive(number, FromWorker::Ready(Ready { build_ns: 0 }));
         worker
     }
 
     fn submit(&mut self, range: Range<u64>, how: How) -> Inbox {
         let inbox = Inbox::default();
         let deliver = Box::new(inbox.clone());
-        self.coordinator.obey(Command::Submit { border: 0.into(), range, how, deliver });
-        self.coordinator.hand_out();
+        self.coordinator.execute(Command::Submit { border: 0.into(), range, how, deliver });
+        self.coordinator.dispatch();
         inbox
     }
 
     fn done(&mut self, number: u64, task: &Task, evaluated: Evaluated) {
         let tally = None::<Tally>;
         let done = Done { id: task.id, evaluated, took: Duration::from_millis(1), tally };
-        self.coordinator.listen(number, FromWorker::Done(done));
-        self.coordinator.hand_out();
+        self.coordinator.receive(number, FromWorker::Done(done));
+        self.coordinator.dispatch();
     }
 
     /// All indices of a task.
@@ -265,18 +264,27 @@ impl Desk {
     }
 
     fn need(&mut self, number: u64, need: Need) {
-        self.coordinator.listen(number, FromWorker::Need(need));
-        self.coordinator.hand_out();
+        self.coordinator.receive(number, FromWorker::Need(need));
+        self.coordinator.dispatch();
     }
 
     fn dies(&mut self, number: u64, death: Death) {
         self.coordinator.exited(number, &death);
-        self.coordinator.hand_out();
+        self.coordinator.dispatch();
     }
 
     /// The reason for which a worker was killed.
     fn killed(&self, number: u64) -> Option<&str> {
-        self.coordinator.crew[&number].killed.as_deref()
+        self.coordinator.workers.all[&number].kill_reason.as_deref()
+    }
+
+    fn has_heap(&self, cap: u64) -> bool {
+        self.coordinator.memory.has_heap(&self.coordinator.workers, cap)
+    }
+
+    fn check_budget(&mut self) {
+        let Coordinator { memory, workers, options, .. } = &mut self.coordinator;
+        memory.check_budget(workers, &self.recorder, options.tick);
     }
 
     fn noted(&self, what: &str) -> u64 {
