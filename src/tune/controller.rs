@@ -41,9 +41,7 @@ pub struct Controller {
     second: f64,
     elapsed_s: f64,
     hunger: Hunger,
-    idle: u32,
-    /// Seconds of little work, if processes come and go as a whole.
-    idle_s: f64,
+    idle: Idle,
     /// Seconds before the setting may change again.
     rest: u32,
     /// Hold-off for more threads or processes.
@@ -71,8 +69,7 @@ impl Controller {
             second: 1.0,
             elapsed_s: 0.0,
             hunger: Hunger::default(),
-            idle: 0,
-            idle_s: 0.0,
+            idle: Idle::default(),
             rest: 1,
             more: HoldOff::default(),
             wider: HoldOff::default(),
@@ -388,8 +385,8 @@ impl Controller {
         // A process without a thread is not needed either.
         let processes = now.processes.min(fewer).max(self.bounds.processes.0);
         let next = Setting { threads: self.bounds.spread(fewer, processes), processes, ..now };
-        self.idle = if m.wait() < FED && next.threads < now.threads { self.idle + 1 } else { 0 };
-        if self.idle < IDLE {
+        self.idle.steps = if m.wait() < FED && next.threads < now.threads { self.idle.steps + 1 } else { 0 };
+        if self.idle.steps < IDLE {
             return None;
         }
         let busy_then = m.busy_s / (m.wall_s * next.threads as f64);
@@ -406,15 +403,16 @@ impl Controller {
         let (now, fewer) = (self.now, self.now.processes.saturating_sub(1));
         let threads = self.bounds.spread(0, fewer.max(1));
         let is_idle = m.wait() < FED && m.busy_s <= 0.75 * m.wall_s * threads as f64;
-        self.idle_s = if is_idle && fewer >= self.bounds.processes.0 { self.idle_s + m.wall_s } else { 0.0 };
-        if self.idle_s < idle_s || fewer == 0 {
+        self.idle.seconds =
+            if is_idle && fewer >= self.bounds.processes.0 { self.idle.seconds + m.wall_s } else { 0.0 };
+        if self.idle.seconds < idle_s || fewer == 0 {
             return None;
         }
         let busy = pc(m.busy_s / (m.wall_s * now.threads as f64));
         let reason = format!(
             "consumer waits {}; threads are busy {busy}, with too little to do for {:.0} s",
             pc(m.wait()),
-            self.idle_s
+            self.idle.seconds
         );
         (self.trial, self.check) = (None, None);
         Some(self.change(m, Knob::Processes, Setting { threads, processes: fewer, ..now }, reason))
@@ -423,11 +421,19 @@ impl Controller {
     fn change(&mut self, m: &Measurement, knob: Knob, next: Setting, reason: String) -> Decision {
         let before = std::mem::replace(&mut self.now, next);
         self.rest = 1;
-        (self.idle, self.idle_s) = (0, 0.0);
-        self.hunger = Hunger::default();
+        (self.idle, self.hunger) = (Idle::default(), Hunger::default());
         let (from, to) = (knob.of(before), knob.of(next));
         Decision { at_s: self.elapsed_s, knob, from, to, reason, rate_before: m.rate(), rate_after: None }
     }
+}
+
+/// Time with little work.
+#[derive(Clone, Copy, Debug, Default)]
+struct Idle {
+    /// Consecutive measurements with too many threads.
+    steps: u32,
+    /// Seconds with too many processes, if processes come and go as a whole.
+    seconds: f64,
 }
 
 /// Consecutive seconds in which the consumer waited too much.
