@@ -79,21 +79,40 @@ pub struct Loader<D: IterDataset> {
     /// Viewers of the running pass, if any. They are dropped before the pass.
     watched: Option<Ours<Watched>>,
     drive: Drive<D>,
-    state: StateOf<D>,
-    /// States before the last elements, newest first.
-    earlier: VecDeque<StateOf<D>>,
-    /// State after the withheld element.
-    withheld: Option<StateOf<D>>,
-    delivered: u64,
+    position: Position<StateOf<D>>,
     meter: ConsumerMeter,
     first: First,
-    parted: Option<Parted<D::Item>>,
-    /// The requested part, shared with the pass. `None` unless the pass evaluates only the rows of a part.
-    by_rows: Option<Wanted>,
-    guarded: Option<Guarded<D::Item>>,
+    host: Host<D::Item>,
     limit: Option<Limit>,
     key_recorder: Option<Arc<KeyRecorder>>,
     ended: bool,
+}
+
+/// Position of the consumer, and states around it.
+struct Position<S> {
+    state: S,
+    delivered: u64,
+    /// States before the last elements, newest first.
+    earlier: VecDeque<S>,
+    /// State after the withheld element.
+    withheld: Option<S>,
+}
+
+impl<S> Position<S> {
+    /// Counts a delivered element. `state` is the state after it.
+    fn advance(&mut self, state: S) {
+        self.earlier.truncate(KEPT);
+        self.earlier.push_front(std::mem::replace(&mut self.state, state));
+        self.delivered += 1;
+    }
+}
+
+/// Rows of this host, and the comparison with other hosts.
+struct Host<T> {
+    parted: Option<Parted<T>>,
+    /// The requested part, shared with the pass. `None` unless the pass evaluates only the rows of a part.
+    by_rows: Option<Wanted>,
+    guarded: Option<Guarded<T>>,
 }
 
 enum Drive<D: IterDataset> {
@@ -134,23 +153,23 @@ impl<D: IterDataset + 'static> Loader<D> {
     /// [`ErrorKind::Worker`](crate::ErrorKind::Worker) in a fork.
     pub fn state(&self) -> Result<Checkpoint> {
         self.check_process()?;
-        self.identity.at(self.delivered, &self.state)
+        self.identity.at(self.position.delivered, &self.position.state)
     }
 
     /// Returns the part of each batch that the loader delivers, unless it delivers whole batches.
     pub fn part(&self) -> Option<&Part> {
-        self.parted.as_ref().map(Parted::part)
+        self.host.parted.as_ref().map(Parted::part)
     }
 
     /// Returns the [`Deal`] of rows among parts, if the loader delivers a part.
     pub fn deal(&self) -> Option<&Deal> {
-        self.parted.as_ref().map(Parted::deal)
+        self.host.parted.as_ref().map(Parted::deal)
     }
 
     /// Returns the numbers of the last element's rows in its global batch.
     /// `None` before the first element, and without a [part](LoaderBuilder::part).
     pub fn rows(&self) -> Option<&RowNumbers> {
-        self.parted.as_ref()?.rows()
+        self.host.parted.as_ref()?.rows()
     }
 
     /// Returns true if the loader yields no more elements.
@@ -161,13 +180,13 @@ impl<D: IterDataset + 'static> Loader<D> {
 
     /// Returns the number of elements delivered, including elements before a resume.
     pub fn delivered(&self) -> u64 {
-        self.delivered
+        self.position.delivered
     }
 
     /// Borrows the state that [`state`](Self::state) writes.
     #[cfg(feature = "pjrt")]
     pub(crate) fn typed_state(&self) -> &StateOf<D> {
-        &self.state
+        &self.position.state
     }
 
     /// Makes the checkpoint of an earlier state.
@@ -222,11 +241,12 @@ impl<D: IterDataset + 'static> Loader<D> {
     /// Collects the remarks that the report adds to the counts.
     fn remarks(&self) -> Remarks {
         let part = self.part().map(|part| {
-            let plan = plan_in_words(&*self.dataset, self.by_rows.is_some(), self.run.deal());
-            let agreed = self.guarded.as_ref().map_or_else(String::new, |guarded| format!(" · {}", guarded.remark()));
+            let plan = plan_in_words(&*self.dataset, self.host.by_rows.is_some(), self.run.deal());
+            let agreed =
+                self.host.guarded.as_ref().map_or_else(String::new, |guarded| format!(" · {}", guarded.remark()));
             format!("{part} · this host {plan}{agreed}")
         });
-        let dealt = self.parted.as_ref().and_then(Parted::remark).into_iter();
+        let dealt = self.host.parted.as_ref().and_then(Parted::remark).into_iter();
         let keys = self.key_recorder.iter().flat_map(|recorder| recorder.remarks());
         let changes = self.identity.accepted_changes().iter().map(|change| format!("accepted change: {change}"));
         Remarks { part, remarks: dealt.chain(keys).chain(self.run.failed().remark()).chain(changes).collect() }
@@ -292,7 +312,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         if self.ended {
             return Poll::Ready(None);
         }
-        let next = match self.guarded {
+        let next = match self.host.guarded {
             Some(_) => self.advance_guarded(patience),
             None => self.advance(patience),
         };
@@ -308,13 +328,6 @@ impl<D: IterDataset + 'static> Loader<D> {
         }
     }
 
-    /// Counts a delivered element. `state` is the state after it.
-    fn deliver(&mut self, state: StateOf<D>) {
-        self.earlier.truncate(KEPT);
-        self.earlier.push_front(std::mem::replace(&mut self.state, state));
-        self.delivered += 1;
-    }
-
     fn advance(&mut self, patience: Option<Duration>) -> Result<Poll<Option<D::Item>>> {
         let next = match &mut self.drive {
             Drive::Inline { iter, cx, begins } => {
@@ -327,7 +340,7 @@ impl<D: IterDataset + 'static> Loader<D> {
                     None => ahead.next(patience, &mut self.meter)?,
                     Some(limit) => {
                         let next = ahead.next(Some(limit.patience(patience, Instant::now())), &mut self.meter)?;
-                        limit.check(next.is_ready(), Instant::now(), self.delivered)?;
+                        limit.check(next.is_ready(), Instant::now(), self.position.delivered)?;
                         next
                     }
                 }
@@ -335,14 +348,14 @@ impl<D: IterDataset + 'static> Loader<D> {
         };
         let Poll::Ready(next) = next else { return Ok(Poll::Pending) };
         let Some((element, state)) = next else { return Ok(Poll::Ready(None)) };
-        if let Some(guarded) = &mut self.guarded {
-            guarded.feed(self.delivered, &element);
+        if let Some(guarded) = &mut self.host.guarded {
+            guarded.feed(self.position.delivered, &element);
         }
-        let element = match (&mut self.parted, element) {
-            (Some(parted), element) => parted.take(element, self.delivered)?,
+        let element = match (&mut self.host.parted, element) {
+            (Some(parted), element) => parted.take(element, self.position.delivered)?,
             (None, Dealt::Whole(element, _) | Dealt::Own(element, ..)) => element,
         };
-        self.deliver(state);
+        self.position.advance(state);
         self.meter.delivered += 1;
         if self.meter.delivered == 1 {
             self.note_first();
@@ -389,7 +402,7 @@ impl<D: IterDataset> fmt::Debug for Loader<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Loader")
             .field("executor", &self.executor)
-            .field("delivered", &self.delivered)
+            .field("delivered", &self.position.delivered)
             .finish_non_exhaustive()
     }
 }

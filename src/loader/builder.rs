@@ -11,7 +11,7 @@ use super::guarded::Guarded;
 use super::limit::Limit;
 use super::parted::{Parted, Pass, Wanted};
 use super::watched::Viewers;
-use super::{Drive, Loader, typed_state};
+use super::{Drive, Host, Loader, Position, typed_state};
 use crate::checkpoint::{Checkpoint, Identity};
 #[cfg(feature = "cli")]
 use crate::cpu::Cpu;
@@ -56,10 +56,7 @@ pub struct LoaderBuilder<D: IterDataset> {
     resume: Option<Checkpoint>,
     accepts_changes: bool,
     backend: Option<Box<dyn Backend>>,
-    parted: Option<Parted<D::Item>>,
-    deal: Deal,
-    keys: Option<Arc<dyn KeySource>>,
-    failed_elements: FailedElements,
+    rows: Rows<D::Item>,
     pub(super) guarded: Option<Guarded<D::Item>>,
     pub(super) guard_timeout: Option<Duration>,
     pub(super) viewers: Viewers,
@@ -70,22 +67,26 @@ pub struct LoaderBuilder<D: IterDataset> {
     notes: Vec<(&'static str, u64)>,
 }
 
+/// Options for the rows of a part.
+struct Rows<T> {
+    parted: Option<Parted<T>>,
+    deal: Deal,
+    keys: Option<Arc<dyn KeySource>>,
+    failed_elements: FailedElements,
+}
+
 impl<D: IterDataset + 'static> LoaderBuilder<D> {
     pub(crate) fn new(dataset: D) -> Self {
-        let (executor, deal) = (Executor::Inline, Deal::Even);
         Self {
             dataset,
-            executor,
+            executor: Executor::Inline,
             buffer: 2,
             timeout: None,
             keeps_records: true,
             resume: None,
             accepts_changes: false,
             backend: None,
-            parted: None,
-            deal,
-            keys: None,
-            failed_elements: FailedElements::Error,
+            rows: Rows { parted: None, deal: Deal::Even, keys: None, failed_elements: FailedElements::Error },
             guarded: None,
             guard_timeout: None,
             viewers: Viewers::default(),
@@ -188,7 +189,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
     where
         D::Item: RowBatch,
     {
-        self.parted = Some(Parted::new(part));
+        self.rows.parted = Some(Parted::new(part));
         self
     }
 
@@ -197,7 +198,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
     /// Deals by cost require the cost of every row of a batch. The plan contains the costs if rows are planned by [keys](Self::keys) and
     /// packed, and their cost depends on their segments only. Otherwise each host evaluates all rows.
     pub fn deal(mut self, deal: Deal) -> Self {
-        self.deal = deal;
+        self.rows.deal = deal;
         self
     }
 
@@ -205,7 +206,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
     ///
     /// Applies if keys are enough to plan the rows: see [`plan`](crate::dataset::plan). The batches do not change.
     pub fn keys(mut self, keys: impl KeySource + 'static) -> Self {
-        self.keys = Some(Arc::new(keys));
+        self.rows.keys = Some(Arc::new(keys));
         self
     }
 
@@ -215,7 +216,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
     /// The policy has no effect if hosts evaluate all elements, because there is no plan. A failed element is then an error, or
     /// handled by [`on_bad_record`](crate::dataset::iter::Stream::on_bad_record).
     pub fn on_failed_element(mut self, policy: FailedElements) -> Self {
-        self.failed_elements = policy;
+        self.rows.failed_elements = policy;
         self
     }
 
@@ -271,7 +272,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         }
         (&self.dataset as &dyn Stage).check_all()?;
         warn_of_orders(&self.dataset);
-        let parted = match (self.parted.take(), std::mem::take(&mut self.deal)) {
+        let parted = match (self.rows.parted.take(), std::mem::take(&mut self.rows.deal)) {
             (Some(parted), deal) => Some(parted.dealt(deal)?),
             (None, Deal::Even) => None,
             (None, _) => {
@@ -294,7 +295,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
                 Error::config("`timeout` needs threads or worker processes: the consumer evaluates the elements");
             return Err(error.help("add `threads` or `workers`, or omit `timeout`"));
         }
-        let keys = self.keys.take();
+        let keys = self.rows.keys.take();
         let key_recorder = keys.as_ref().and_then(|keys| keys.recorder());
         // Drops keys that are not needed, because failing to make them would be an error.
         let help = || parted.as_ref().is_none_or(|parted| keys_help(&self.dataset, parted.deal()));
@@ -303,7 +304,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         let is_first = parted.as_ref().is_none_or(|parted| parted.part().has_first_row());
         let key_recorder = key_recorder.filter(|_| is_first);
         let deal = parted.as_ref().map(|parted| parted.deal().clone()).unwrap_or_default();
-        let failed = Arc::new(Failed::new(self.failed_elements));
+        let failed = Arc::new(Failed::new(self.rows.failed_elements));
         let run = run.with_keys(keys).with_deal(deal).with_failed(failed);
         let run = match &key_recorder {
             Some(recorder) => note_keys(&self.dataset, run, recorder)?,
@@ -330,11 +331,10 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         let drive = match run.engine() {
             Engine::Inline => Drive::Inline { iter, cx: Box::new(cx), begins: Some(begins) },
             _ => {
-                meter.capacity = self.buffer;
+                meter.buffer.capacity = self.buffer;
                 Drive::Ahead(Ours::new(Ahead::start(iter, cx, self.buffer, &run, begins)?))
             }
         };
-        let first = First::default();
         let watched = self.viewers.start(&dataset, &executor, &recorder, &run)?;
         Ok(Loader {
             dataset,
@@ -345,15 +345,10 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             run,
             recorder,
             drive,
-            state,
-            earlier: VecDeque::new(),
-            withheld: None,
-            delivered,
+            position: Position { state, delivered, earlier: VecDeque::new(), withheld: None },
             meter,
-            first,
-            parted,
-            by_rows,
-            guarded,
+            first: First::default(),
+            host: Host { parted, by_rows, guarded },
             limit,
             key_recorder,
             watched,

@@ -28,12 +28,31 @@ pub(super) struct Guarded<T> {
     content: fn(&T) -> Fed,
     timeout: Duration,
     guard: Guard,
-    /// Whether the current series of rounds has begun.
-    begun: bool,
-    /// Number of rounds in this series in which this host has posted.
-    rounds: u64,
+    series: Series,
     /// Number of batches before the last statement.
     spoke_at: u64,
+    /// Number of hosts that agreed last, and the batch up to which they agreed.
+    agreed: Option<(usize, u64)>,
+    /// Whether the stream has ended.
+    ended: bool,
+    /// Error that ended the stream, and its batch, until the error is posted.
+    failed: Option<(String, u64)>,
+    /// Process that posts the statements.
+    origin: Origin,
+    /// Last statement of this host.
+    said: Option<Statement>,
+    /// Error of a meeting that was held before the consumer asked for the next element.
+    #[cfg(feature = "python")]
+    error: Option<Error>,
+}
+
+/// A series of rounds, in each of which every host posts a statement.
+#[derive(Default)]
+struct Series {
+    /// Whether the series has begun.
+    begun: bool,
+    /// Number of rounds in which this host has posted.
+    rounds: u64,
     /// Round in which this host has posted, but which it has not read.
     unread: Option<u64>,
     /// Start of the wait for the unread round.
@@ -42,22 +61,9 @@ pub(super) struct Guarded<T> {
     closed: bool,
     /// Batch after which all hosts meet, if a host was restarted alone and continues from an earlier batch.
     meets_at: Option<u64>,
-    /// Number of hosts that agreed last, and the batch up to which they agreed.
-    agreed: Option<(usize, u64)>,
-    /// Whether the stream has ended.
-    ended: bool,
-    /// Error that ended the stream, and its batch, until the error is posted.
-    failed: Option<(String, u64)>,
-    last_words: LastWords,
-    /// Process that posts the statements.
-    origin: Origin,
-    /// Last statement of this host.
-    said: Option<Statement>,
     /// Disagreement in short statements, until the detailed statements arrive.
     verdict: Option<Error>,
-    /// Error of a meeting that was held before the consumer asked for the next element.
-    #[cfg(feature = "python")]
-    error: Option<Error>,
+    last_words: LastWords,
 }
 
 impl<T> Guarded<T> {
@@ -70,20 +76,13 @@ impl<T> Guarded<T> {
             content: |batch| Fed::content(batch),
             timeout: TIMEOUT,
             guard: Guard::new(0),
-            begun: false,
-            rounds: 0,
+            series: Series::default(),
             spoke_at: 0,
-            unread: None,
-            waits: None,
-            closed: false,
-            meets_at: None,
             agreed: None,
             ended: false,
             failed: None,
-            last_words: LastWords::default(),
             origin: Origin::here(),
             said: None,
-            verdict: None,
             #[cfg(feature = "python")]
             error: None,
         }
@@ -102,12 +101,12 @@ impl<T> Guarded<T> {
 
     /// Begins another series with the next batch, after all hosts have moved to a state or have taken other parts.
     pub(super) fn restart(&mut self) {
-        self.begun = false;
+        self.series.begun = false;
     }
 
     /// Forgets the end and the error of the stream, after a move of the loader.
     pub(super) fn go_on(&mut self) {
-        (self.ended, self.closed, self.failed) = (false, false, None);
+        (self.ended, self.series.closed, self.failed) = (false, false, None);
     }
 
     /// Posts the error that ended the pass, if any.
@@ -117,7 +116,7 @@ impl<T> Guarded<T> {
         let mut said = said.behind(&self.guard);
         (said.failed, said.batches) = (Some(error), batch);
         // If a post fails, the others wait until their timeout.
-        let _ = self.exchange.post(self.rounds, &said.to_json());
+        let _ = self.exchange.post(self.series.rounds, &said.to_json());
         self.post_last(&said);
     }
 
@@ -139,7 +138,7 @@ impl<T> Guarded<T> {
 
     /// Returns true if all hosts have posted in the first round of this series.
     fn has_met(&self) -> bool {
-        self.begun && (self.rounds > 1 || self.unread.is_none())
+        self.series.begun && (self.series.rounds > 1 || self.series.unread.is_none())
     }
 
     /// Posts and reads the statements that are due before the next batch, or at the end.
@@ -148,12 +147,12 @@ impl<T> Guarded<T> {
     /// # Errors
     /// As [`compare`], and if a host is silent until the timeout.
     pub(super) fn meet<S: Serialize>(&mut self, here: &Here<'_, T, S>, patience: Option<Duration>) -> Result<Poll<()>> {
-        if !self.begun {
+        if !self.series.begun {
             self.guard = Guard::new(here.delivered);
             self.begin(here, false)?;
         }
-        if self.has_met() && !self.closed {
-            self.last_words.look(&mut *self.exchange, Instant::now())?;
+        if self.has_met() && !self.series.closed {
+            self.series.last_words.look(&mut *self.exchange, Instant::now())?;
         }
         let until = patience.map(|patience| Instant::now() + patience);
         while let Some(next) = self.due(here) {
@@ -164,7 +163,7 @@ impl<T> Guarded<T> {
                     // The meeting compares this host's batches since the last round.
                     Ok(Heard::Anew) => self.begin(here, true)?,
                     // The disagreement is known. A host that posts no details has already stopped.
-                    Err(error) => return Err(self.verdict.take().unwrap_or(error)),
+                    Err(error) => return Err(self.series.verdict.take().unwrap_or(error)),
                 },
                 Next::Speak => self.speak_of(here)?,
             }
@@ -175,8 +174,7 @@ impl<T> Guarded<T> {
     /// Begins a series of rounds. `waits`: this host was in a series before, and waits for a restarted host.
     fn begin<S: Serialize>(&mut self, here: &Here<'_, T, S>, waits: bool) -> Result<()> {
         self.exchange.begin(here.parted.part())?;
-        (self.begun, self.rounds, self.unread, self.waits, self.closed) = (true, 0, None, None, false);
-        (self.verdict, self.meets_at, self.last_words) = (None, None, LastWords::default());
+        self.series = Series { begun: true, ..Series::default() };
         let mut said = here.statement(&self.guard)?;
         (said.ended, said.waits) = (self.ended, waits);
         self.speak(here.delivered, said)
@@ -184,15 +182,18 @@ impl<T> Guarded<T> {
 
     /// Returns the step that is due before the next batch.
     fn due<S>(&self, here: &Here<'_, T, S>) -> Option<Next> {
-        let speaks = match self.meets_at {
-            _ if self.ended => !self.closed,
+        let speaks = match self.series.meets_at {
+            _ if self.ended => !self.series.closed,
             Some(batch) => here.delivered >= batch,
             None => here.delivered > self.spoke_at && here.delivered.is_multiple_of(EVERY),
         };
         // Before the first batch, after the last batch and at a meeting, no host continues before all have posted.
         // In other rounds, hosts have had the time of many batches to post.
-        let waits = self.rounds == 1 || self.closed || self.meets_at.is_some() || self.verdict.is_some();
-        match self.unread {
+        let waits = self.series.rounds == 1
+            || self.series.closed
+            || self.series.meets_at.is_some()
+            || self.series.verdict.is_some();
+        match self.series.unread {
             Some(round) if speaks || waits => Some(Next::Read(round)),
             _ => speaks.then_some(Next::Speak),
         }
@@ -202,8 +203,8 @@ impl<T> Guarded<T> {
     /// The statement has details if the hosts at a meeting have read different batches in this series.
     fn speak_of<S: Serialize>(&mut self, here: &Here<'_, T, S>) -> Result<()> {
         let mut said = here.statement(&self.guard)?;
-        (said.ended, self.closed) = (self.ended, self.ended);
-        if self.meets_at.is_some() {
+        (said.ended, self.series.closed) = (self.ended, self.ended);
+        if self.series.meets_at.is_some() {
             said = said.detailed(&self.guard, here.identity.lines().to_vec(), here.sources());
         }
         self.speak(here.delivered, said)
@@ -217,24 +218,24 @@ impl<T> Guarded<T> {
     }
 
     fn post(&mut self, statement: &Statement) -> Result<()> {
-        self.exchange.post(self.rounds, &statement.to_json())?;
-        self.unread = Some(self.rounds);
-        self.rounds += 1;
+        self.exchange.post(self.series.rounds, &statement.to_json())?;
+        self.series.unread = Some(self.series.rounds);
+        self.series.rounds += 1;
         Ok(())
     }
 
     /// Compares the statements of all hosts. If short statements differ, every host sees the difference here, and posts details.
     fn compare<S>(&mut self, said: &[String], here: &Here<'_, T, S>) -> Result<()> {
         match (compare(said), self.said.clone()) {
-            (Err(error), Some(own)) if self.verdict.is_none() && wants_details(said) => {
-                self.verdict = Some(error);
+            (Err(error), Some(own)) if self.series.verdict.is_none() && wants_details(said) => {
+                self.series.verdict = Some(error);
                 self.post(&own.detailed(&self.guard, here.identity.lines().to_vec(), here.sources()))
             }
             (compared, _) => {
                 compared?;
                 // Detailed statements may have no batches in common that could differ.
-                (self.verdict, self.agreed) = (None, Some((said.len(), self.spoke_at)));
-                let met = std::mem::replace(&mut self.meets_at, meeting(said)).is_some();
+                (self.series.verdict, self.agreed) = (None, Some((said.len(), self.spoke_at)));
+                let met = std::mem::replace(&mut self.series.meets_at, meeting(said)).is_some();
                 if met {
                     // From here on all hosts read the same batches.
                     self.guard = Guard::new(here.delivered);
@@ -250,25 +251,25 @@ impl<T> Guarded<T> {
         let said = loop {
             // Measured before the exchange is read: a slow exchange does not make other hosts late.
             let now = Instant::now();
-            let since = *self.waits.get_or_insert(now);
+            let since = *self.series.waits.get_or_insert(now);
             let said = self.exchange.read(round)?;
             if said.iter().all(Option::is_some) {
                 break said;
             }
-            if self.verdict.is_none() && self.exchange.has_begun_anew(round)? {
+            if self.series.verdict.is_none() && self.exchange.has_begun_anew(round)? {
                 return Ok(Heard::Anew);
             }
-            if self.has_met() && self.verdict.is_none() {
-                self.last_words.look(&mut *self.exchange, now)?;
+            if self.has_met() && self.series.verdict.is_none() {
+                self.series.last_words.look(&mut *self.exchange, now)?;
             }
             match wait(now, since, self.timeout, until, nap) {
                 Wait::Over => {
                     let missing = said.iter().enumerate().filter(|(_, said)| said.is_none());
                     let missing: Vec<usize> = missing.map(|(host, _)| host).collect();
                     if self.has_met() {
-                        self.last_words.read(&mut *self.exchange)?;
+                        self.series.last_words.read(&mut *self.exchange)?;
                     }
-                    let closed = self.last_words.in_words();
+                    let closed = self.series.last_words.in_words();
                     return Err(silent(&missing, said.len(), batch, self.timeout, &closed));
                 }
                 Wait::Pending => return Ok(Heard::Pending),
@@ -277,7 +278,7 @@ impl<T> Guarded<T> {
             }
             nap = (2 * nap).min(LONG);
         };
-        (self.unread, self.waits) = (None, None);
+        (self.series.unread, self.series.waits) = (None, None);
         Ok(Heard::All(said.into_iter().flatten().collect()))
     }
 
@@ -333,10 +334,10 @@ impl<D: IterDataset + 'static> Loader<D> {
     where
         D::Item: DigestBatch,
     {
-        self.parted.as_ref().ok_or_else(partless)?;
+        self.host.parted.as_ref().ok_or_else(partless)?;
         let mut guarded = Guarded::new(Box::new(exchange));
-        guarded.timeout = self.guarded.as_ref().map_or(TIMEOUT, |guarded| guarded.timeout);
-        self.guarded = Some(guarded);
+        guarded.timeout = self.host.guarded.as_ref().map_or(TIMEOUT, |guarded| guarded.timeout);
+        self.host.guarded = Some(guarded);
         Ok(())
     }
 
@@ -346,13 +347,13 @@ impl<D: IterDataset + 'static> Loader<D> {
         if self.meet(patience)?.is_pending() {
             return Ok(Poll::Pending);
         }
-        if self.guarded.as_ref().is_some_and(|guarded| guarded.ended) {
+        if self.host.guarded.as_ref().is_some_and(|guarded| guarded.ended) {
             return Ok(Poll::Ready(None));
         }
         let next = self.advance(patience);
-        let Some(guarded) = &mut self.guarded else { return next };
+        let Some(guarded) = &mut self.host.guarded else { return next };
         match &next {
-            Err(error) => guarded.failed = Some((error.to_string(), self.delivered)),
+            Err(error) => guarded.failed = Some((error.to_string(), self.position.delivered)),
             Ok(Poll::Ready(None)) => {
                 guarded.ended = true;
                 if self.meet(patience)?.is_pending() {
@@ -365,7 +366,9 @@ impl<D: IterDataset + 'static> Loader<D> {
     }
 
     fn meet(&mut self, patience: Option<Duration>) -> Result<Poll<()>> {
-        let (Some(guarded), Some(parted)) = (&mut self.guarded, &self.parted) else { return Ok(Poll::Ready(())) };
+        let (Some(guarded), Some(parted)) = (&mut self.host.guarded, &self.host.parted) else {
+            return Ok(Poll::Ready(()));
+        };
         #[cfg(feature = "python")]
         if let Some(error) = guarded.error.take() {
             return Err(error);
@@ -374,8 +377,8 @@ impl<D: IterDataset + 'static> Loader<D> {
             pipeline: &*self.dataset,
             identity: &self.identity,
             parted,
-            delivered: self.delivered,
-            state: &self.state,
+            delivered: self.position.delivered,
+            state: &self.position.state,
         };
         guarded.meet(&here, patience)
     }
@@ -385,7 +388,7 @@ impl<D: IterDataset + 'static> Loader<D> {
     #[cfg(feature = "python")]
     pub(crate) fn waits_for_others(&mut self, patience: Duration) -> bool {
         let met = if self.ended { Ok(Poll::Ready(())) } else { self.meet(Some(patience)) };
-        match (met, &mut self.guarded) {
+        match (met, &mut self.host.guarded) {
             (Err(error), Some(guarded)) => {
                 guarded.error = Some(error);
                 false
@@ -398,23 +401,23 @@ impl<D: IterDataset + 'static> Loader<D> {
     /// The series of rounds continues, unless all hosts begin `anew` here.
     #[cfg(feature = "python")]
     pub(crate) fn take_guard(&mut self, other: &mut Self, anew: bool) {
-        self.guarded = other.guarded.take();
-        if let Some(guarded) = &mut self.guarded {
+        self.host.guarded = other.host.guarded.take();
+        if let Some(guarded) = &mut self.host.guarded {
             guarded.go_on();
-            guarded.begun &= !anew;
+            guarded.series.begun &= !anew;
         }
     }
 
     /// Stops the comparison with other hosts.
     #[cfg(feature = "python")]
     pub(crate) fn unguard(&mut self) {
-        self.guarded = None;
+        self.host.guarded = None;
     }
 
     /// Posts the error that ended this pass to the other hosts.
     #[cfg(feature = "python")]
     pub(crate) fn tell_failure(&mut self) {
-        if let Some(guarded) = &mut self.guarded {
+        if let Some(guarded) = &mut self.host.guarded {
             guarded.tell();
         }
     }

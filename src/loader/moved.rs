@@ -26,7 +26,7 @@ impl<D: IterDataset + 'static> Loader<D> {
     pub(crate) fn restore(&mut self, checkpoint: &Checkpoint) -> Result<bool> {
         self.check_process()?;
         let identity = self.identity.after(checkpoint, self.accepts_changes)?;
-        self.guarded.iter_mut().for_each(Guarded::restart);
+        self.host.guarded.iter_mut().for_each(Guarded::restart);
         let has_gone = self.go_to(typed_state::<D>(checkpoint.state.clone())?, checkpoint.delivered)?;
         if has_gone {
             identity.log_change_since(checkpoint);
@@ -47,15 +47,15 @@ impl<D: IterDataset + 'static> Loader<D> {
     pub fn back(&mut self, count: usize) -> Result<()> {
         self.check_process()?;
         let Some(checkpoint) = count.checked_sub(1) else { return Ok(()) };
-        let Some(state) = self.earlier.iter().take(KEPT).nth(checkpoint).cloned() else {
-            let kept = self.earlier.len().min(KEPT);
+        let Some(state) = self.position.earlier.iter().take(KEPT).nth(checkpoint).cloned() else {
+            let kept = self.position.earlier.len().min(KEPT);
             let text = format!("cannot go back {count} elements, only {kept} are kept");
             return Err(Error::state(text).help(format!(
                 "at most {KEPT} elements since the start or a restore are kept; for older positions, restore a saved state"
             )));
         };
-        let delivered = self.delivered - count as u64;
-        (self.state, self.delivered) = (state.clone(), delivered);
+        let delivered = self.position.delivered - count as u64;
+        (self.position.state, self.position.delivered) = (state.clone(), delivered);
         // After the end no thread is left to follow the move.
         let started = self.ended && self.start_again(&state)?;
         self.ended = false;
@@ -69,10 +69,10 @@ impl<D: IterDataset + 'static> Loader<D> {
     fn start_again(&mut self, state: &StateOf<D>) -> Result<bool> {
         let Drive::Ahead(ahead) = &mut self.drive else { return Ok(false) };
         let Some(ahead) = ahead.get_mut().filter(|ahead| ahead.has_ended()) else { return Ok(false) };
-        let wanted = self.by_rows.clone().unwrap_or_default();
+        let wanted = self.host.by_rows.clone().unwrap_or_default();
         let (mut iter, mut cx) = (Pass::start(self.dataset.clone(), &self.run, wanted)?, self.run.cx());
         iter.restore(state.clone(), &mut cx)?;
-        self.state = iter.state();
+        self.position.state = iter.state();
         ahead.start_again(iter, cx)?;
         self.forget_elements();
         Ok(true)
@@ -80,9 +80,9 @@ impl<D: IterDataset + 'static> Loader<D> {
 
     /// Forgets the delivered elements: the next element does not follow them.
     fn forget_elements(&mut self) {
-        self.earlier.clear();
-        self.withheld = None;
-        self.guarded.iter_mut().for_each(Guarded::go_on);
+        self.position.earlier.clear();
+        self.position.withheld = None;
+        self.host.guarded.iter_mut().for_each(Guarded::go_on);
         self.limit.iter_mut().for_each(Limit::end);
     }
 
@@ -92,20 +92,20 @@ impl<D: IterDataset + 'static> Loader<D> {
     /// Returns false if another thread has taken more elements since.
     #[cfg(feature = "python")]
     pub(crate) fn withhold(&mut self, delivered: u64) -> bool {
-        if self.delivered != delivered || self.withheld.is_some() {
+        if self.position.delivered != delivered || self.position.withheld.is_some() {
             return false;
         }
-        let Some(before) = self.earlier.pop_front() else { return false };
-        self.withheld = Some(std::mem::replace(&mut self.state, before));
-        self.delivered -= 1;
+        let Some(before) = self.position.earlier.pop_front() else { return false };
+        self.position.withheld = Some(std::mem::replace(&mut self.position.state, before));
+        self.position.delivered -= 1;
         true
     }
 
     /// Counts the withheld element as delivered. Returns false if the loader has moved since, so that another element is next.
     #[cfg(feature = "python")]
     pub(crate) fn hand_over(&mut self) -> bool {
-        let Some(after) = self.withheld.take() else { return false };
-        self.deliver(after);
+        let Some(after) = self.position.withheld.take() else { return false };
+        self.position.advance(after);
         true
     }
 
@@ -125,7 +125,7 @@ impl<D: IterDataset + 'static> Loader<D> {
                 None => return Ok(false),
             },
         };
-        (self.state, self.delivered, self.ended) = (restored?, delivered, false);
+        (self.position.state, self.position.delivered, self.ended) = (restored?, delivered, false);
         Ok(true)
     }
 
@@ -140,20 +140,20 @@ impl<D: IterDataset + 'static> Loader<D> {
     {
         let parted = Parted::new(part.clone()).dealt(self.deal().cloned().unwrap_or_default())?;
         self.check_process()?;
-        self.parted = Some(parted);
-        self.guarded.iter_mut().for_each(Guarded::restart);
-        match &self.by_rows {
+        self.host.parted = Some(parted);
+        self.host.guarded.iter_mut().for_each(Guarded::restart);
+        match &self.host.by_rows {
             Some(wanted) => *wanted.locked() = Some(part),
             // A withheld element has rows of the previous part.
-            None if self.withheld.is_none() => return Ok(()),
+            None if self.position.withheld.is_none() => return Ok(()),
             None => {}
         }
         // Elements made ahead have other rows; after the end there are none. States cover all rows, so earlier states stay valid.
-        let earlier = self.earlier.clone();
-        if !self.ended && !self.go_to(self.state.clone(), self.delivered)? {
+        let earlier = self.position.earlier.clone();
+        if !self.ended && !self.go_to(self.position.state.clone(), self.position.delivered)? {
             return Err(too_busy());
         }
-        self.earlier = earlier;
+        self.position.earlier = earlier;
         Ok(())
     }
 }

@@ -25,22 +25,38 @@ pub(crate) struct ConsumerMeter {
     pub(crate) first_wait: Duration,
     pub(crate) delivered: u64,
     pub(crate) latency: Histogram<u64>,
-    pub(crate) capacity: usize,
+    pub(crate) buffer: Buffer,
     /// Number of calls that the last timed call stands for.
     pub(crate) stands_for: u64,
     /// Waits in calls whose element was ready, by cause.
     pub(crate) beside: Shares,
     /// Sum of `beside` in the first call.
     first_beside: Duration,
-    looks: u64,
-    buffered: u64,
-    untimed: u64,
+    sampling: Sampling,
+    /// Calls that did not wait, since the last timed call.
     at_hand: u64,
-    skip: u64,
-    cheap: u32,
-    dither: u64,
     /// Number of delivered elements that timed calls have accounted for.
     seen: u64,
+}
+
+/// The buffer of ready elements, as found by the consumer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Buffer {
+    pub(crate) capacity: usize,
+    looks: u64,
+    buffered: u64,
+}
+
+/// Sampling of cheap calls.
+#[derive(Clone, Copy, Debug)]
+struct Sampling {
+    /// Calls without a measurement, since the last timed call.
+    untimed: u64,
+    /// Calls to skip before the next timed call.
+    skip: u64,
+    /// Consecutive cheap calls.
+    cheap: u32,
+    dither: u64,
 }
 
 impl Default for ConsumerMeter {
@@ -54,17 +70,12 @@ impl Default for ConsumerMeter {
             first_wait: Duration::ZERO,
             delivered: 0,
             latency,
-            capacity: 0,
+            buffer: Buffer::default(),
             stands_for: 1,
             beside: Shares::default(),
             first_beside: Duration::ZERO,
-            looks: 0,
-            buffered: 0,
-            untimed: 0,
+            sampling: Sampling { untimed: 0, skip: 0, cheap: 0, dither: 0x9e37_79b9_7f4a_7c15 },
             at_hand: 0,
-            skip: 0,
-            cheap: 0,
-            dither: 0x9e37_79b9_7f4a_7c15,
             seen: 0,
         }
     }
@@ -74,9 +85,9 @@ impl ConsumerMeter {
     /// Begins a call of `next`. Returns the time if the call is measured.
     #[inline]
     pub(crate) fn begin(&mut self) -> Option<Instant> {
-        if self.skip > 0 {
-            self.skip -= 1;
-            self.untimed += 1;
+        if self.sampling.skip > 0 {
+            self.sampling.skip -= 1;
+            self.sampling.untimed += 1;
             return None;
         }
         Some(Instant::now())
@@ -98,18 +109,15 @@ impl ConsumerMeter {
             self.first_beside = self.beside.total();
         }
         self.ended = Some(now);
-        let untimed = std::mem::take(&mut self.untimed);
+        let untimed = std::mem::take(&mut self.sampling.untimed);
         // A stall does not imply that the calls before it stalled too.
         let stands_for = if wait > STALL { 1 } else { 1 + untimed };
         self.stands_for = stands_for;
-        let dear = wait > DEAR;
         self.waited += wait * u32::try_from(stands_for).unwrap_or(u32::MAX);
         let _ = self.latency.record_n((wait.as_nanos() as u64).max(1), stands_for);
         // Recorded as 1 ns without a measurement: the call takes less time than a clock read.
         let _ = self.latency.record_n(1, std::mem::take(&mut self.at_hand));
-        self.dither = self.dither.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        self.cheap = if dear { 0 } else { self.cheap.saturating_add(1) };
-        self.skip = if self.cheap < IN_A_ROW { 0 } else { (self.dither >> 33) % (2 * SAMPLE_EVERY) };
+        self.sampling.advance(wait > DEAR);
         now
     }
 
@@ -141,8 +149,8 @@ impl ConsumerMeter {
 
     /// Counts a look of the consumer into the buffer that found `ready` places filled.
     pub(crate) fn look(&mut self, ready: usize) {
-        self.looks += 1;
-        self.buffered += ready as u64;
+        self.buffer.looks += 1;
+        self.buffer.buffered += ready as u64;
     }
 
     /// Returns the time from the first call of `next` to the end of the last measured call.
@@ -152,13 +160,23 @@ impl ConsumerMeter {
 
     /// Returns the mean share of the buffer that was full when the consumer looked; `None` without a buffer.
     pub(crate) fn fill(&self) -> Option<f64> {
-        let places = self.capacity as u64 * self.looks;
-        (places > 0).then(|| (self.buffered as f64 / places as f64).min(1.0))
+        let Buffer { capacity, looks, buffered } = self.buffer;
+        let places = capacity as u64 * looks;
+        (places > 0).then(|| (buffered as f64 / places as f64).min(1.0))
     }
 
     /// Returns the time spent inside `next`, without the first call.
     pub(crate) fn steady_wait(&self) -> Duration {
         self.waited.saturating_sub(self.first_wait)
+    }
+}
+
+impl Sampling {
+    /// Decides after a timed call how many calls to skip.
+    fn advance(&mut self, dear: bool) {
+        self.dither = self.dither.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        self.cheap = if dear { 0 } else { self.cheap.saturating_add(1) };
+        self.skip = if self.cheap < IN_A_ROW { 0 } else { (self.dither >> 33) % (2 * SAMPLE_EVERY) };
     }
 }
 
@@ -173,11 +191,12 @@ mod tests {
 
     #[test]
     fn a_stall_stands_for_itself_and_a_cheap_call_for_those_before_it() {
-        let mut meter = ConsumerMeter { untimed: 9, ..Default::default() };
+        let mut meter = ConsumerMeter::default();
+        meter.sampling.untimed = 9;
         call(&mut meter, Duration::from_secs(7));
         assert_eq!((meter.stands_for, meter.latency.len()), (1, 1));
         // A call with a start in the future takes no time, even on a busy machine.
-        meter.untimed = 9;
+        meter.sampling.untimed = 9;
         meter.end(Instant::now() + Duration::from_secs(60));
         assert_eq!((meter.stands_for, meter.latency.len()), (10, 11));
     }
@@ -194,7 +213,8 @@ mod tests {
 
     #[test]
     fn the_buffer_is_as_full_as_it_was_found_on_average() {
-        let mut meter = ConsumerMeter { capacity: 8, ..ConsumerMeter::default() };
+        let mut meter = ConsumerMeter::default();
+        meter.buffer.capacity = 8;
         assert_eq!(meter.fill(), None);
         [8, 0, 2, 2].into_iter().for_each(|ready| meter.look(ready));
         assert_eq!(meter.fill(), Some(12.0 / 32.0));

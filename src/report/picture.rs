@@ -37,7 +37,7 @@ impl Picture {
             records,
             waits,
             next: next.collect(),
-            capacity: meter.capacity,
+            capacity: meter.buffer.capacity,
             #[cfg(any(feature = "cli", feature = "python"))]
             cells: super::Cells::default(),
         }
