@@ -44,7 +44,7 @@ use self::sample::{Sample, clock_ns};
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use self::waits::Hold;
 pub(crate) use self::waits::{Account, Shares};
-pub use self::waits::{Cause, LongWait, StoreUse};
+pub use self::waits::{Cause, LongWait, StoreUse, WaitSuspect};
 use crate::error::Error;
 
 /// Position of a stage in the pipeline, in post-order among the nodes below the adaptor that made it.

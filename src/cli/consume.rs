@@ -49,15 +49,10 @@ pub(crate) enum Stopped {
 #[derive(Serialize)]
 pub(crate) struct Summary {
     pub(crate) stopped: Stopped,
-    /// Batches since the beginning, including batches before a resume.
-    batches: u64,
-    batches_this_run: u64,
-    tokens: u64,
-    /// Rates after the first batch of this run, so that they do not include the start-up.
-    tokens_per_s: f64,
-    batches_per_s: f64,
-    /// Seconds until the first batch of this run; `None` without a batch.
-    first_batch_s: Option<f64>,
+    #[serde(flatten)]
+    counts: Counts,
+    #[serde(flatten)]
+    rates: Rates,
     /// Share of real tokens in all cells; `None` if the batches contain no tokens.
     real_token_share: Option<f64>,
     pub(crate) order_hash: OrderHash,
@@ -78,6 +73,24 @@ pub(crate) struct Summary {
     /// Error that prevented saving the state, if a save was due.
     #[serde(skip)]
     pub(crate) unsaved: Option<Error>,
+}
+
+/// Amounts that a run has delivered.
+#[derive(Serialize)]
+struct Counts {
+    /// Batches since the beginning, including batches before a resume.
+    batches: u64,
+    batches_this_run: u64,
+    tokens: u64,
+}
+
+/// Rates after the first batch of a run, so that they do not include the start-up.
+#[derive(Serialize)]
+struct Rates {
+    tokens_per_s: f64,
+    batches_per_s: f64,
+    /// Seconds until the first batch of this run; `None` without a batch.
+    first_batch_s: Option<f64>,
 }
 
 /// Runs a pipeline to its end, to the number of steps, or until an interrupt.
@@ -159,12 +172,12 @@ pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, mut plan: Pl
     let per_s = |n: u64| if seconds > started { n as f64 / (seconds - started) } else { 0.0 };
     let summary = Summary {
         stopped,
-        batches: loader.delivered(),
-        batches_this_run,
-        tokens: position.tokens.real,
-        tokens_per_s: per_s(position.tokens.real - before),
-        batches_per_s: per_s(batches_this_run - skipped),
-        first_batch_s: first.map(|(arrived, _)| arrived.as_secs_f64()),
+        counts: Counts { batches: loader.delivered(), batches_this_run, tokens: position.tokens.real },
+        rates: Rates {
+            tokens_per_s: per_s(position.tokens.real - before),
+            batches_per_s: per_s(batches_this_run - skipped),
+            first_batch_s: first.map(|(arrived, _)| arrived.as_secs_f64()),
+        },
         real_token_share: position.tokens.share(),
         order_hash: position.hash,
         rows: position.rows,
@@ -241,14 +254,15 @@ impl Position {
 impl Summary {
     /// Returns true if nothing was delivered, including before a resume.
     pub(crate) fn is_empty(&self) -> bool {
-        self.batches == 0
+        self.counts.batches == 0
     }
 
     /// Writes the report as a page with facts of this run, and prints its path. A file that ends in `.svg` gets only the ribbon.
     pub(crate) fn write_html(&self, file: &Path, pipeline: &Path) -> Result<()> {
         let mut facts = vec![("pipeline", pipeline.display().to_string())];
         if let Some(share) = self.real_token_share {
-            facts.push(("tokens", format!("{}, {} of all cells are real", grouped(self.tokens), percent(share))));
+            facts
+                .push(("tokens", format!("{}, {} of all cells are real", grouped(self.counts.tokens), percent(share))));
         }
         facts.push(("order hash", self.order_hash.to_string()));
         facts.push(("row digest", self.rows.digest.to_string()));
@@ -261,22 +275,31 @@ impl Summary {
         if let Some(share) = self.real_token_share {
             text += &format!(
                 "tokens      {} · {}/s · {} of all cells are real\n",
-                grouped(self.tokens),
-                count(self.tokens_per_s),
+                grouped(self.counts.tokens),
+                count(self.rates.tokens_per_s),
                 percent(share)
             );
         }
-        let run =
-            if self.resumed { format!(" ({} in this run)", grouped(self.batches_this_run)) } else { String::new() };
+        let run = if self.resumed {
+            format!(" ({} in this run)", grouped(self.counts.batches_this_run))
+        } else {
+            String::new()
+        };
         let step = match self.step_s {
             step if step > 0.0 => format!(" · with a sleep of {} for a step after each", time(step * 1e6)),
             _ => String::new(),
         };
-        let first = match self.first_batch_s {
-            Some(first) if self.batches_this_run > 1 => format!(" after the first, which took {}", time(first * 1e6)),
+        let first = match self.rates.first_batch_s {
+            Some(first) if self.counts.batches_this_run > 1 => {
+                format!(" after the first, which took {}", time(first * 1e6))
+            }
             _ => String::new(),
         };
-        text += &format!("batches     {}{run} · {}/s{first}{step}\n", grouped(self.batches), count(self.batches_per_s));
+        text += &format!(
+            "batches     {}{run} · {}/s{first}{step}\n",
+            grouped(self.counts.batches),
+            count(self.rates.batches_per_s)
+        );
         text += &format!("order hash  {}\n", self.order_hash);
         let of = self.part.as_ref().map_or_else(String::new, |part| format!(", part {part}"));
         text += &format!("row digest  {} · {} rows{of}\n", self.rows.digest, grouped(self.rows.count));

@@ -54,7 +54,7 @@ pub(crate) use why::who;
 #[cfg(all(feature = "top", target_os = "linux"))]
 pub(crate) use crate::cx::Stretch;
 use crate::cx::{Account, Recorder, Snapshot, StageTally};
-pub use crate::cx::{Cause, LongWait, StoreUse};
+pub use crate::cx::{Cause, LongWait, StoreUse, WaitSuspect};
 use crate::dataset::{Role, Stage, Work};
 use crate::exec::Runtime;
 pub use crate::exec::{LinkReport, PoolReport, WorkerReport, WorkersReport};

@@ -151,20 +151,22 @@ pub(super) fn name_records(waits: &mut [LongWait], pipeline: &dyn Stage) {
         let (Some(first), Some(count), Some(border)) = (wait.element, wait.elements, border) else { continue };
         let indices: Vec<u64> = (first..first.saturating_add(count.min(TOGETHER))).collect();
         let Some(suspect) = suspect_in(pipeline, StageId(border), &indices) else { continue };
-        wait.largest = suspect.element.filter(|_| count > 1);
-        wait.record_bytes = suspect.bytes;
-        wait.record = Some(suspect.place);
+        wait.suspect.largest = suspect.element.filter(|_| count > 1);
+        wait.suspect.record_bytes = suspect.bytes;
+        wait.suspect.record = Some(suspect.place);
     }
 }
 
 /// Describes the elements that a wait was for, and the record they were made from.
 pub(crate) fn who(wait: &LongWait) -> Option<String> {
     let (element, elements) = (wait.element?, wait.elements?);
-    let size =
-        wait.record_bytes.map_or_else(String::new, |size| format!(", {}", bytes(size as f64).replace(' ', "\u{a0}")));
-    let record = wait.record.as_ref().map(|record| format!("{record}{size}"));
+    let size = wait
+        .suspect
+        .record_bytes
+        .map_or_else(String::new, |size| format!(", {}", bytes(size as f64).replace(' ', "\u{a0}")));
+    let record = wait.suspect.record.as_ref().map(|record| format!("{record}{size}"));
     let record = |from: &str| record.as_ref().map_or_else(String::new, |record| format!(" ({from}{record})"));
-    Some(match (elements, wait.largest) {
+    Some(match (elements, wait.suspect.largest) {
         (1, _) => format!("element {element}{}", record("")),
         (_, Some(largest)) => {
             let last = element + elements - 1;

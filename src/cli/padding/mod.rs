@@ -61,10 +61,8 @@ struct Analysis {
     batch: usize,
     documents: u64,
     tokens: u64,
-    median: u32,
-    p90: u32,
-    p99: u32,
-    max: u32,
+    #[serde(flatten)]
+    quantiles: Quantiles,
     longer_than_seq_len: u64,
     histogram: Vec<Bar>,
     strategies: Vec<Padding>,
@@ -73,6 +71,15 @@ struct Analysis {
     are_files: bool,
     /// Lines of a pipeline file with the recommended packing.
     yaml: String,
+}
+
+/// Quantiles of the documents' lengths.
+#[derive(Serialize)]
+struct Quantiles {
+    median: u32,
+    p90: u32,
+    p99: u32,
+    max: u32,
 }
 
 /// Number of documents with `from` to `to` tokens.
@@ -136,10 +143,7 @@ impl Analysis {
             batch: batch as usize,
             documents: sorted.len() as u64,
             tokens: sorted.iter().map(|&l| u64::from(l)).sum(),
-            median: at(0.5),
-            p90: at(0.9),
-            p99: at(0.99),
-            max: at(1.0),
+            quantiles: Quantiles { median: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1.0) },
             longer_than_seq_len: (sorted.len() - sorted.partition_point(|&l| l <= seq_len)) as u64,
             histogram: histogram(&sorted, seq_len),
             recommendation,
@@ -156,10 +160,10 @@ impl Analysis {
             count(self.tokens as f64),
             self.unit,
             self.column,
-            self.median,
-            self.p90,
-            self.p99,
-            self.max,
+            self.quantiles.median,
+            self.quantiles.p90,
+            self.quantiles.p99,
+            self.quantiles.max,
             percent(self.longer_than_seq_len as f64 / self.documents as f64),
             self.seq_len
         );

@@ -37,10 +37,10 @@ impl Analysis {
         let long: Vec<f64> = std::iter::repeat_n(0.0, fit.len() - 1).chain(long.iter().copied()).collect();
         let detail = format!(
             "median {} · p90 {} · p99 {} · longest {}",
-            grouped(self.median.into()),
-            grouped(self.p90.into()),
-            grouped(self.p99.into()),
-            grouped(self.max.into())
+            grouped(self.quantiles.median.into()),
+            grouped(self.quantiles.p90.into()),
+            grouped(self.quantiles.p99.into()),
+            grouped(self.quantiles.max.into())
         );
         let mut chart = Chart::default();
         chart.line(

@@ -282,9 +282,7 @@ impl Caused {
             host: None,
             host_number: who.and_then(|who| who.host),
             store: Some(self.account.store).filter(|_| cause == Cause::Store),
-            largest: None,
-            record: None,
-            record_bytes: None,
+            suspect: WaitSuspect::default(),
         }
     }
 }
@@ -349,6 +347,14 @@ pub struct LongWait {
     /// Data received from stores meanwhile, if stores were the cause.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub store: Option<StoreUse>,
+    /// Record that may have taken long.
+    #[serde(flatten)]
+    pub suspect: WaitSuspect,
+}
+
+/// Record of the element that a long wait was for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WaitSuspect {
     /// Index of the element with the largest record among elements evaluated together. `None` if no record is larger than all others.
     pub largest: Option<u64>,
     /// Source record of the element, as text. For several elements, the record of the largest if known, otherwise of the first.

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 pub(crate) use self::account::Account;
-pub use self::cause::{Cause, LongWait, StoreUse};
+pub use self::cause::{Cause, LongWait, StoreUse, WaitSuspect};
 pub(crate) use self::cause::{Caused, Shares};
 use self::longest::Longest;
 #[cfg(any(test, feature = "python", all(feature = "workers", target_os = "linux")))]

@@ -24,7 +24,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::format::time;
-use super::{First, LongWait, Place, Report, StageReport, Verdict, startup, text, verdict, waited, why};
+use super::{First, LongWait, Place, Report, StageReport, Verdict, WaitSuspect, startup, text, verdict, waited, why};
 use crate::cx::{Account, Cause, Shares, StoreUse};
 use crate::dataset::Role;
 use crate::exec::{WorkerReport, WorkersReport};
@@ -240,9 +240,7 @@ fn longest(words: &str) -> LongWait {
         host: None,
         host_number: None,
         store: None,
-        largest: None,
-        record: None,
-        record_bytes: None,
+        suspect: WaitSuspect::default(),
     };
     for word in words.split_whitespace() {
         let (name, value) = word.split_once('=').unwrap();
@@ -256,9 +254,9 @@ fn longest(words: &str) -> LongWait {
             "stage" => wait.stage = Some(number() as usize),
             "element" => wait.element = Some(number() as u64),
             "elements" => wait.elements = Some(number() as u64),
-            "largest" => wait.largest = Some(number() as u64),
-            "record" => wait.record = Some(value.replace('_', " ")),
-            "bytes" => wait.record_bytes = Some(number() as u64),
+            "largest" => wait.suspect.largest = Some(number() as u64),
+            "record" => wait.suspect.record = Some(value.replace('_', " ")),
+            "bytes" => wait.suspect.record_bytes = Some(number() as u64),
             "retries" => wait.store = Some(StoreUse { retries: number() as u64, ..StoreUse::default() }),
             _ => panic!("a wait has no {name}"),
         }
@@ -358,9 +356,9 @@ fn written(report: &Report) -> String {
         add("stage", wait.stage.map(|id| id.to_string()));
         add("element", count(wait.element));
         add("elements", count(wait.elements));
-        add("largest", count(wait.largest));
-        add("record", wait.record.as_ref().map(|record| record.replace(' ', "_")));
-        add("bytes", count(wait.record_bytes));
+        add("largest", count(wait.suspect.largest));
+        add("record", wait.suspect.record.as_ref().map(|record| record.replace(' ', "_")));
+        add("bytes", count(wait.suspect.record_bytes));
         add("retries", wait.store.map(|store| store.retries.to_string()));
         lines.push(line);
     }
