@@ -100,7 +100,7 @@ pub use manifest::{FORMAT, FileEntry, MANIFEST, Manifest, Origin, ShardEntry};
 pub use options::SinkOptions;
 pub use pipeline::WriteTo;
 pub use push::Sink;
-pub use report::SinkReport;
+pub use report::{SinkReport, SinkTimes, SinkWork};
 pub use schema::Schema;
 #[cfg(all(feature = "cli", feature = "columns"))]
 pub(crate) use writers::kinds;

@@ -205,7 +205,7 @@ impl Sink {
         intake.crew.join();
         intake.check()?;
         let mut report = self.report(until);
-        report.threads = threads;
+        report.work.threads = threads;
         Ok(report.judged())
     }
 

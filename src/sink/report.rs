@@ -30,22 +30,14 @@ pub struct SinkReport {
     pub bytes_out: u64,
     /// `bytes_in` divided by `bytes_out`; 0 if nothing is written yet.
     pub ratio: f64,
-    /// Seconds from opening to the last element.
-    pub producing_s: f64,
-    /// Seconds from opening until all data was on the disk.
-    pub wall_s: f64,
-    /// Seconds that [`write`](super::Sink::write) waited for room in memory.
-    pub wait_s: f64,
-    /// `wait_s` as a share of `producing_s`.
-    pub wait_share: f64,
+    /// Time of the run.
+    #[serde(flatten)]
+    pub times: SinkTimes,
     /// Million bytes received per second of `wall_s`.
     pub mb_per_s: f64,
-    /// Number of encoding threads.
-    pub threads: usize,
-    /// Seconds spent on encoding and compressing, in all threads together.
-    pub encode_s: f64,
-    /// Seconds spent on bringing files to the disk and naming them, in all threads together.
-    pub publish_s: f64,
+    /// Work of the encoding threads.
+    #[serde(flatten)]
+    pub work: SinkWork,
     /// Most bytes that waited at any time.
     pub peak_bytes: u64,
     /// Limit of the bytes that may wait.
@@ -54,6 +46,30 @@ pub struct SinkReport {
     pub bottleneck: &'static str,
     /// Description of the bottleneck, with a remedy.
     pub verdict: String,
+}
+
+/// Times of a sink.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct SinkTimes {
+    /// Seconds from opening to the last element.
+    pub producing_s: f64,
+    /// Seconds from opening until all data was on the disk.
+    pub wall_s: f64,
+    /// Seconds that [`write`](super::Sink::write) waited for room in memory.
+    pub wait_s: f64,
+    /// `wait_s` as a share of `producing_s`.
+    pub wait_share: f64,
+}
+
+/// Work of the encoding threads of a sink.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct SinkWork {
+    /// Number of encoding threads.
+    pub threads: usize,
+    /// Seconds spent on encoding and compressing, in all threads together.
+    pub encode_s: f64,
+    /// Seconds spent on bringing files to the disk and naming them, in all threads together.
+    pub publish_s: f64,
 }
 
 /// Input of a report.
@@ -92,14 +108,13 @@ impl SinkReport {
             bytes_in: figures.bytes_in,
             bytes_out,
             ratio: over(figures.bytes_in as f64, bytes_out as f64),
-            producing_s,
-            wall_s,
-            wait_s,
-            wait_share: over(wait_s, producing_s),
+            times: SinkTimes { producing_s, wall_s, wait_s, wait_share: over(wait_s, producing_s) },
             mb_per_s: over(figures.bytes_in as f64 / 1e6, wall_s),
-            threads: work.threads,
-            encode_s: work.encoding.as_secs_f64(),
-            publish_s: work.publishing.as_secs_f64(),
+            work: SinkWork {
+                threads: work.threads,
+                encode_s: work.encoding.as_secs_f64(),
+                publish_s: work.publishing.as_secs_f64(),
+            },
             peak_bytes: figures.most,
             budget_bytes: figures.budget,
             bottleneck: "producer",
@@ -110,18 +125,20 @@ impl SinkReport {
 
     /// Sets the bottleneck and the verdict from the figures.
     pub(super) fn judged(mut self) -> Self {
-        let of_threads = |seconds: f64| seconds / (self.wall_s * self.threads.max(1) as f64).max(1e-9);
-        let (encoding, publishing) = (of_threads(self.encode_s), of_threads(self.publish_s));
+        let SinkWork { threads, encode_s, publish_s } = self.work;
+        let SinkTimes { wall_s, wait_share, .. } = self.times;
+        let of_threads = |seconds: f64| seconds / (wall_s * threads.max(1) as f64).max(1e-9);
+        let (encoding, publishing) = (of_threads(encode_s), of_threads(publish_s));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let waited = percent(self.wait_share);
-        (self.bottleneck, self.verdict) = if self.wait_share < KEEPS_UP {
+        let waited = percent(wait_share);
+        (self.bottleneck, self.verdict) = if wait_share < KEEPS_UP {
             (
                 "producer",
                 format!("the producer of the records limits the run: it waited for the sink {waited} of the time"),
             )
         } else if encoding >= BUSY {
-            let more = if self.threads < cores {
-                format!("threads {} → {cores}", self.threads)
+            let more = if threads < cores {
+                format!("threads {threads} → {cores}")
             } else {
                 "a lower level of compression, or a cheaper format".to_owned()
             };
@@ -147,11 +164,11 @@ pub(super) fn plural(number: u64, what: &str) -> String {
 
 impl fmt::Display for SinkReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let threads = plural(self.threads as u64, "thread");
+        let threads = plural(self.work.threads as u64, "thread");
         writeln!(
             f,
             "{:.1} s · {} in {} of {} ({})",
-            self.wall_s,
+            self.times.wall_s,
             plural(self.records, "record"),
             plural(self.shards, "shard"),
             self.format,

@@ -67,7 +67,7 @@ fn neither_threads_nor_memory_change_a_byte() {
     let folders = [(1, 1 << 30), (4, 1 << 30), (3, 0), (2, 5000)].map(|(threads, memory)| {
         let folder = temp.path().join(format!("{threads}-{memory}"));
         let report = write_all(options().threads(threads).memory(memory), &folder, 0..600);
-        assert!(report.threads <= threads);
+        assert!(report.work.threads <= threads);
         files(&folder)
     });
     assert!(folders.iter().all(|folder| *folder == folders[0]));
