@@ -79,7 +79,7 @@ impl Baseline {
     pub(super) fn change(&self, row: &Row) -> Option<Change> {
         let now = row.figures.as_ref()?;
         let before = self.figures(row)?;
-        let (old, new) = (&before.batches_per_s, &now.batches_per_s);
+        let (old, new) = (&before.batches_per_s, &now.rate.batches_per_s);
         let noise = old.std_dev.zip(new.std_dev).map(|(a, b)| a + b);
         let same_number = before.batches == now.batches;
         Some(Change {

@@ -42,15 +42,15 @@ fn rate_text(rate: f64) -> String {
 pub(super) const SPEED: [Column; 9] = [
     always("batches/s", |_, row| {
         some(row, |f| {
-            if f.too_short {
+            if f.rate.too_short {
                 return Some("–".to_owned());
             }
-            let rate = f.batches_per_s;
+            let rate = f.rate.batches_per_s;
             let sd = rate.std_dev.map_or_else(String::new, |sd| format!(" ± {}", rate_text(sd)));
             Some(rate_text(rate.mean) + &sd)
         })
     }),
-    optional("CV", |_, row| some(row, |f| f.batches_per_s.cv.filter(|_| !f.too_short).map(percent))),
+    optional("CV", |_, row| some(row, |f| f.rate.batches_per_s.cv.filter(|_| !f.rate.too_short).map(percent))),
     always("p50 ms", |_, row| ms(row, |f| f.next_ms.p50)),
     always("p90", |_, row| ms(row, |f| f.next_ms.p90)),
     always("p99", |_, row| ms(row, |f| f.next_ms.p99)),
@@ -71,10 +71,10 @@ pub(super) const REST: [Column; 7] = [
         some(row, |f| Some(count(f.runs.iter().map(|run| run.next_s.len()).sum::<usize>() as f64)))
     }),
     optional("sd ms", |_, row| some(row, |f| f.next_ms.std_dev.map(ms_text))),
-    optional("tokens/s", |_, row| some(row, |f| f.tokens_per_s.filter(|_| !f.too_short).map(count))),
-    optional("real", |_, row| some(row, |f| f.real_token_share.map(percent))),
+    optional("tokens/s", |_, row| some(row, |f| f.tokens.tokens_per_s.filter(|_| !f.rate.too_short).map(count))),
+    optional("real", |_, row| some(row, |f| f.tokens.real_token_share.map(percent))),
     always("MiB/s", |_, row| {
-        some(row, |f| Some(if f.too_short { "–".to_owned() } else { count(f.bytes_per_s / f64::from(1 << 20)) }))
+        some(row, |f| Some(if f.rate.too_short { "–".to_owned() } else { count(f.bytes_per_s / f64::from(1 << 20)) }))
     }),
     optional("peak RAM", |_, row| some(row, |f| f.peak.map(|peak| bytes(peak.used_bytes)))),
     optional("headroom", |_, row| {

@@ -31,9 +31,9 @@ fn measured(bench: &Bench) -> impl Iterator<Item = (&Row, &Figures)> {
 }
 
 fn headline(bench: &Bench) -> String {
-    let best = measured(bench).max_by(|(_, a), (_, b)| a.batches_per_s.mean.total_cmp(&b.batches_per_s.mean));
+    let best = measured(bench).max_by(|(_, a), (_, b)| a.rate.batches_per_s.mean.total_cmp(&b.rate.batches_per_s.mean));
     let Some((row, figures)) = best else { return "Nothing was measured".to_owned() };
-    let rate = format!("{} batches/s", count(figures.batches_per_s.mean));
+    let rate = format!("{} batches/s", count(figures.rate.batches_per_s.mean));
     match (bench.rows.len(), bench.groups().len()) {
         (1, _) => rate,
         (_, 1) => format!("{rate} with {}", bench.name(row)),
@@ -74,13 +74,13 @@ fn lines(bench: &Bench, mut line: impl FnMut(&Row, &Figures) -> Option<Line>) ->
 
 fn rates(bench: &Bench, earlier: &[Baseline]) -> Chart {
     let now = measured(bench).map(|(_, figures)| {
-        let rate = figures.batches_per_s;
+        let rate = figures.rate.batches_per_s;
         rate.max.max(rate.mean + rate.std_dev.unwrap_or(0.0)).max(figures.headroom_batches_per_s.unwrap_or(0.0))
     });
     let before = earlier.iter().flat_map(|before| bench.rows.iter().filter_map(|row| Some(before.rate(row)?.mean)));
     let scale = Scale::to(now.chain(before).fold(0.0, f64::max));
     let mut chart = lines(bench, |row, figures| {
-        let rate = figures.batches_per_s;
+        let rate = figures.rate.batches_per_s;
         let spread = rate.std_dev.map_or_else(String::new, |spread| format!(" ± {}", count(spread)));
         let change = row.baseline.map_or_else(String::new, |change| format!(" · {}", change.cell()));
         let mut line = Line::new(bench.name(row), format!("{}{spread}/s{change}", count(rate.mean)));
@@ -109,7 +109,7 @@ fn rates(bench: &Bench, earlier: &[Baseline]) -> Chart {
         let files: Vec<String> = earlier.iter().map(Baseline::name).collect();
         names.insert(0, ("start", files.join(", ")));
     }
-    if measured(bench).any(|(_, figures)| figures.batches_per_s.std_dev.is_some()) {
+    if measured(bench).any(|(_, figures)| figures.rate.batches_per_s.std_dev.is_some()) {
         names.push(("ink", "one standard deviation".to_owned()));
     }
     if measured(bench).any(|(_, figures)| figures.headroom_batches_per_s.is_some()) {

@@ -54,10 +54,10 @@ pub(super) enum Best {
 impl Best {
     /// Compares `row` with the best row of its group; `None` if `row` has no figures or its runs are too short.
     pub(super) fn of(rows: &[Row], row: &Row) -> Option<Self> {
-        let mine = row.figures.as_ref().filter(|figures| !figures.too_short)?.batches_per_s;
+        let mine = row.figures.as_ref().filter(|figures| !figures.rate.too_short)?.rate.batches_per_s;
         let rates = rows.iter().filter(|other| other.data == row.data).filter_map(|other| other.figures.as_ref());
-        let rates = rates.filter(|figures| !figures.too_short);
-        let best = rates.map(|figures| figures.batches_per_s).max_by(|a, b| a.mean.total_cmp(&b.mean))?;
+        let rates = rates.filter(|figures| !figures.rate.too_short);
+        let best = rates.map(|figures| figures.rate.batches_per_s).max_by(|a, b| a.mean.total_cmp(&b.mean))?;
         let noise = mine.std_dev.zip(best.std_dev).map_or(0.0, |(a, b)| a + b);
         Some(match best.mean - mine.mean {
             more if more <= 0.0 => Self::This,
@@ -95,15 +95,11 @@ pub(super) struct Figures {
     pub(super) order_hash: OrderHash,
     /// Digest of the rows of these batches; `None` if no digest pass was made.
     pub(super) rows: Option<Rows>,
-    pub(super) batches_per_s: Stats,
-    /// Whether the runs give no rate: batches arrive in bursts, and the pipeline ended before the second burst.
-    pub(super) too_short: bool,
-    /// Batches per burst, if batches arrive in bursts.
-    pub(super) burst: Option<f64>,
+    #[serde(flatten)]
+    pub(super) rate: BatchRate,
     pub(super) next_ms: Stats,
-    /// Real tokens per second; `None` if the batches contain no tokens.
-    pub(super) tokens_per_s: Option<f64>,
-    pub(super) real_token_share: Option<f64>,
+    #[serde(flatten)]
+    pub(super) tokens: Tokens,
     pub(super) bytes_per_s: f64,
     pub(super) first_batch_s: Stats,
     pub(super) peak: Option<Memory>,
@@ -114,12 +110,34 @@ pub(super) struct Figures {
     /// Share of all cores that other processes used during the runs.
     pub(super) others_cpu_share: Option<f64>,
     pub(super) runs: Vec<Run>,
-    /// Run over batches in memory, the source of [`headroom_batches_per_s`](Self::headroom_batches_per_s).
     #[serde(skip)]
+    pub(super) further: Further,
+}
+
+/// Rate of a row.
+#[derive(Serialize)]
+pub(super) struct BatchRate {
+    pub(super) batches_per_s: Stats,
+    /// Whether the runs give no rate: batches arrive in bursts, and the pipeline ended before the second burst.
+    pub(super) too_short: bool,
+    /// Batches per burst, if batches arrive in bursts.
+    pub(super) burst: Option<f64>,
+}
+
+/// Tokens of a row; `None` if the batches contain no tokens.
+#[derive(Serialize)]
+pub(super) struct Tokens {
+    /// Real tokens per second.
+    pub(super) tokens_per_s: Option<f64>,
+    pub(super) real_token_share: Option<f64>,
+}
+
+/// Passes besides the timed runs.
+pub(super) struct Further {
+    /// Run over batches in memory, the source of [`headroom_batches_per_s`](Figures::headroom_batches_per_s).
     pub(super) resident: Option<Run>,
-    /// Digest pass, the source of [`rows`](Self::rows).
-    #[serde(skip)]
-    pub(super) digested: Option<Digested>,
+    /// Digest pass, the source of [`rows`](Figures::rows).
+    digested: Option<Digested>,
 }
 
 impl Figures {
@@ -139,12 +157,16 @@ impl Figures {
             batches: runs.first()?.batches,
             order_hash: runs.first()?.order_hash,
             rows: digested.map(|digested| digested.rows),
-            batches_per_s: over(&Run::batches_per_s)?,
-            too_short: runs.iter().any(|run| run.too_short),
-            burst: burst(&runs),
+            rate: BatchRate {
+                batches_per_s: over(&Run::batches_per_s)?,
+                too_short: runs.iter().any(|run| run.too_short),
+                burst: burst(&runs),
+            },
             next_ms: Stats::of(&next_ms)?,
-            tokens_per_s: share.and(over(&|run| run.per_s(run.tokens.real as f64))).map(|stats| stats.mean),
-            real_token_share: share,
+            tokens: Tokens {
+                tokens_per_s: share.and(over(&|run| run.per_s(run.tokens.real as f64))).map(|stats| stats.mean),
+                real_token_share: share,
+            },
             bytes_per_s: over(&|run| run.per_s(run.bytes as f64))?.mean,
             first_batch_s: over(&|run| run.first_batch_s)?,
             peak,
@@ -152,15 +174,15 @@ impl Figures {
             headroom_batches_per_s: None,
             others_cpu_share,
             runs,
-            resident: None,
-            digested,
+            further: Further { resident: None, digested },
         })
     }
 
     /// Returns every pass over the batches: its name, order hash and number of batches.
     pub(super) fn passes(&self) -> impl Iterator<Item = (String, OrderHash, u64)> + '_ {
         let runs = self.runs.iter().enumerate().map(|(i, run)| (format!("run {}", i + 1), run.order_hash, run.batches));
-        let digested = self.digested.map(|pass| ("the pass for row digests".to_owned(), pass.order_hash, pass.batches));
+        let digested =
+            self.further.digested.map(|pass| ("the pass for row digests".to_owned(), pass.order_hash, pass.batches));
         runs.chain(digested)
     }
 
@@ -170,12 +192,12 @@ impl Figures {
         if let Some(resident) = resident.accelerator.as_ref() {
             self.accelerator = self.accelerator.take().map(|metrics| metrics.beside(resident));
         }
-        self.resident = Some(resident);
+        self.further.resident = Some(resident);
     }
 
     /// Computes the maximum gain from a perfect pipeline: 0.13 for 13 %.
     pub(super) fn headroom(&self) -> Option<f64> {
-        let rate = self.batches_per_s.mean;
+        let rate = self.rate.batches_per_s.mean;
         self.headroom_batches_per_s.filter(|_| rate > 0.0).map(|perfect| (perfect / rate - 1.0).max(0.0))
     }
 }

@@ -81,7 +81,7 @@ impl Bench {
         let mut row = Row { data: point.data(), settings: point.0.clone(), figures, error: failed, baseline: None };
         row.baseline = baseline.and_then(|baseline| baseline.change(&row));
         // Rows with the same data share the loop over batches in memory.
-        let headroom = |row: &Row| row.figures.as_ref().and_then(|figures| figures.resident.clone());
+        let headroom = |row: &Row| row.figures.as_ref().and_then(|figures| figures.further.resident.clone());
         let resident = resident.or_else(|| self.rows.iter().filter(|other| other.data == row.data).find_map(headroom));
         let rows = self.rows.iter().filter(|other| other.data == row.data).find_map(|row| row.figures.as_ref()?.rows);
         if let Some(figures) = &mut row.figures {
@@ -103,20 +103,20 @@ impl Bench {
         self.warnings.extend(others.max_by(f64::total_cmp).and_then(busy));
         for (row, figures) in self.rows.iter().filter_map(|row| Some((row, row.figures.as_ref()?))) {
             let name = if row.settings.is_empty() { String::new() } else { label(&row.settings) + ": " };
-            let median = figures.batches_per_s.p50;
+            let median = figures.rate.batches_per_s.p50;
             let slow = |run: &Run| run.batches_per_s() < (1.0 - SLOWER) * median;
             if let Some((i, run)) = figures.runs.iter().enumerate().find(|(_, run)| slow(run)) {
                 let slower = percent(1.0 - run.batches_per_s() / median);
                 self.warnings.push(format!("{name}run {} was {slower} slower than the median", i + 1));
             }
-            if figures.too_short {
+            if figures.rate.too_short {
                 self.warnings.push(format!(
                     "{name}no rate is given: the {} batches after the warm-up contain no whole period of the pipeline; repeat the \
                      data (`repeat`) to get more batches",
                     figures.runs.iter().map(|run| run.next_s.len()).max().unwrap_or_default()
                 ));
             }
-            if let Some(burst) = figures.burst {
+            if let Some(burst) = figures.rate.burst {
                 let periods: usize = figures.runs.iter().filter_map(|run| run.periods).sum();
                 self.warnings.push(format!(
                     "{name}batches come about {burst:.0} at a time; the rate covers {periods} whole periods"
