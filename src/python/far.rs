@@ -15,7 +15,7 @@ use crate::dataset::{BoxIter, Stage};
 use crate::element::{Array, Buffer, DType};
 use crate::error::{Error, ErrorKind, Result};
 use crate::loader::LoaderBuilder;
-use crate::workers::far::{self, Blame, Compress, Evaluator, FarLaunch, FarOptions, Hand, Order, Pooled};
+use crate::workers::far::{self, Blame, Compress, Evaluator, FarLaunch, FarOptions, LinkOptions, Order, Pooled};
 
 /// An engine of Python's that has workers evaluate a pipeline.
 ///
@@ -26,7 +26,7 @@ use crate::workers::far::{self, Blame, Compress, Evaluator, FarLaunch, FarOption
 pub(crate) struct Engine {
     object: Py<PyAny>,
     options: FarOptions,
-    hand: Hand,
+    links: LinkOptions,
     buffer: usize,
 }
 
@@ -51,8 +51,8 @@ impl Engine {
         let idle = Duration::try_from_secs_f64(idle).unwrap_or(Duration::MAX);
         let options = FarOptions { workers, threads, ram_budget, block, hedge, deadline, idle, tick, shared, stages };
         let buffer = object.getattr("buffer")?.extract()?;
-        let hand = hand(object)?;
-        Ok(Self { object: object.clone().unbind(), options, hand, buffer })
+        let links = links(object)?;
+        Ok(Self { object: object.clone().unbind(), options, links, buffer })
     }
 
     /// Makes the engine the evaluator of a pass.
@@ -62,10 +62,10 @@ impl Engine {
 
     /// Begins to follow the orders of one pass.
     fn begin(&self) -> Result<FarLaunch> {
-        let (office, desk) = far::office_by(self.hand.clone());
+        let (office, exchange) = far::exchange_with(self.links.clone());
         let begun = Python::attach(|py| self.object.call_method1(py, "drive", (PyOffice(office),)).map(drop));
         begun.map_err(|e| Error::new(ErrorKind::Worker, format!("workers on other machines cannot be driven: {e}")))?;
-        Ok(FarLaunch::new(desk, self.options.clone()))
+        Ok(FarLaunch::new(exchange, self.options.clone()))
     }
 }
 
@@ -101,13 +101,13 @@ fn refused(py: Python<'_>, error: &PyErr) -> Error {
 }
 
 /// When blocks are to be packed, and the name of this machine.
-fn hand(engine: &Bound<'_, PyAny>) -> PyResult<Hand> {
+fn links(engine: &Bound<'_, PyAny>) -> PyResult<LinkOptions> {
     let compress = match engine.getattr("compress")?.extract::<String>()?.as_str() {
         "never" => Compress::Never,
         "always" => Compress::Always,
         _ => Compress::Auto,
     };
-    Ok(Hand { compress, home: engine.getattr("home")?.extract()? })
+    Ok(LinkOptions { compress, home: engine.getattr("home")?.extract()? })
 }
 
 /// An order, as an engine is told: what it is, the worker, and what comes with it.
@@ -116,7 +116,7 @@ type Told<'py> = (&'static str, i64, Option<Bound<'py, PyAny>>);
 /// The place where an engine finds what it is to do for one pass, and says what came of it.
 #[pyclass(name = "_Office", module = "gristmill._gristmill", frozen)]
 #[derive(Debug)]
-pub(crate) struct PyOffice(far::Office);
+pub(crate) struct PyOffice(far::Driver);
 
 #[pymethods]
 impl PyOffice {
@@ -246,9 +246,7 @@ impl PyPooled {
 
     /// Ends leases of which nothing was heard for so many seconds. Returns how many there are.
     fn look_around(&self, py: Python<'_>, patience: f64) -> usize {
-        detached(py, || {
-            self.0.look_around(Instant::now(), Duration::try_from_secs_f64(patience).unwrap_or(Duration::MAX))
-        })
+        detached(py, || self.0.expire(Instant::now(), Duration::try_from_secs_f64(patience).unwrap_or(Duration::MAX)))
     }
 }
 

@@ -34,7 +34,7 @@ struct Key {
 }
 
 /// Recent answers up to a total size; the least recently used answer is dropped first.
-pub(super) struct Kept {
+pub(super) struct Cache {
     most_bytes: usize,
     state: Mutex<State>,
     changed: Condvar,
@@ -56,7 +56,7 @@ enum Entry {
     },
 }
 
-impl Kept {
+impl Cache {
     pub(super) fn new(most_bytes: usize) -> Self {
         Self { most_bytes, state: Mutex::default(), changed: Condvar::new() }
     }
@@ -71,7 +71,7 @@ impl Kept {
             return Ok(made);
         }
         // Dropped without an answer if `make` fails; waiting threads then make the answer themselves.
-        let mut claim = Claim { kept: self, key, made: None };
+        let mut claim = Claim { cache: self, key, made: None };
         let made = make()?;
         if made.evaluated.indices > 0 && made.block.len() <= self.most_bytes {
             claim.made = Some(made.clone());
@@ -170,24 +170,24 @@ impl Entry {
 
 /// The right to make an answer that other threads wait for.
 struct Claim<'a> {
-    kept: &'a Kept,
+    cache: &'a Cache,
     key: Key,
     made: Option<Made>,
 }
 
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
-        let mut state = self.kept.state.locked();
+        let mut state = self.cache.state.locked();
         match self.made.take() {
             Some(made) => {
                 let now = Instant::now();
                 state.put(self.key.clone(), Entry::Ready { made: Box::new(made), since: now, used: now });
-                state.shrink(self.kept.most_bytes);
+                state.shrink(self.cache.most_bytes);
             }
             None => state.remove(&self.key),
         }
         drop(state);
-        self.kept.changed.notify_all();
+        self.cache.changed.notify_all();
     }
 }
 
@@ -223,7 +223,7 @@ mod tests {
     }
 
     /// Returns true if the answer had to be made.
-    fn ask(kept: &Kept, task: &Task, bytes: usize) -> bool {
+    fn ask(kept: &Cache, task: &Task, bytes: usize) -> bool {
         let mut was_made = false;
         let found = kept.find_or(1, task, || {
             was_made = true;
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn an_answer_counts_for_whoever_asks_for_as_much_or_more_and_has_room() {
-        let kept = Kept::new(1 << 20);
+        let kept = Cache::new(1 << 20);
         assert!(ask(&kept, &task(0..10, 1), 100));
         assert!(!ask(&kept, &task(0..10, 1), 100) && !ask(&kept, &task(0..20, 1), 100));
         // Less was requested; the shorter answer then replaces the kept answer.
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn bytes_are_bounded_and_what_was_asked_for_last_stays() {
-        let kept = Kept::new(1000);
+        let kept = Cache::new(1000);
         (0..3).for_each(|n| assert!(ask(&kept, &task(n..n + 1, 1), 300)));
         assert!(!ask(&kept, &task(0..1, 1), 300));
         assert!(ask(&kept, &task(3..4, 1), 300));
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn what_somebody_is_at_is_made_once_and_by_others_where_that_fails() {
-        let (kept, count, begun) = (Kept::new(1000), AtomicU64::new(0), AtomicU64::new(0));
+        let (kept, count, begun) = (Cache::new(1000), AtomicU64::new(0), AtomicU64::new(0));
         thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_for_longer_than_a_moment() {
-        let kept = Kept::new(1000);
+        let kept = Cache::new(1000);
         let before = Instant::now();
         assert!(ask(&kept, &task(0..1, 1), 300));
         kept.sweep(before + KEPT_FOR);

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::Sender;
 
 use super::credits::{Credit, Credits};
-use super::letter::Letter;
-use super::office::{Brought, Desk, Order, Place};
+use super::exchange::{Arrival, Exchange, Order, Place};
+use super::messages::Request;
 use crate::element::{Buffer, BufferMut, Owner};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{LinkReport, WorkerReport};
@@ -21,15 +21,15 @@ use crate::workers::slab::{ExtentId, PAGE};
 
 /// Carrier to workers on other machines.
 pub(super) struct Far {
-    desk: Arc<Desk>,
+    exchange: Arc<Exchange>,
     credits: Arc<Credits>,
     next_room: AtomicU64,
 }
 
 impl Far {
-    /// Creates a carrier over `desk`, with `bytes` for answers in transfer or in use.
-    pub(super) fn new(desk: Arc<Desk>, bytes: u64, wake: Wake) -> Self {
-        Self { desk, credits: Credits::new(bytes, wake), next_room: AtomicU64::new(0) }
+    /// Creates a carrier over `exchange`, with `bytes` for answers in transfer or in use.
+    pub(super) fn new(exchange: Arc<Exchange>, bytes: u64, wake: Wake) -> Self {
+        Self { exchange, credits: Credits::new(bytes, wake), next_room: AtomicU64::new(0) }
     }
 
     fn make_room(&self, bytes: usize, credit: Option<Credit>) -> FarRoom {
@@ -38,7 +38,7 @@ impl Far {
         FarRoom {
             extent: ExtentId { page: 0, pages, generation },
             credit,
-            desk: self.desk.clone(),
+            exchange: self.exchange.clone(),
             credits: self.credits.clone(),
         }
     }
@@ -52,7 +52,7 @@ impl Carrier for Far {
     const SPREADS: bool = true;
 
     fn start(&self, Recruit { number, place, .. }: Recruit, events: &Sender<Event<FarEnd>>) -> Result<FarLink> {
-        self.desk.start(number, place, events)
+        self.exchange.start(number, place, events)
     }
 
     /// Returns true: machines come and go, so any failed start may be temporary.
@@ -70,7 +70,7 @@ impl Carrier for Far {
     }
 
     fn links(&self) -> Vec<LinkReport> {
-        self.desk.links().reports()
+        self.exchange.links().reports()
     }
 
     fn memory(&self) -> MemoryFigures {
@@ -78,21 +78,21 @@ impl Carrier for Far {
     }
 
     fn close(&self) {
-        self.desk.close();
+        self.exchange.close();
     }
 }
 
 /// Link to one remote worker.
 pub(crate) struct FarLink {
-    desk: Arc<Desk>,
+    exchange: Arc<Exchange>,
     number: u64,
     who: String,
     node: String,
 }
 
 impl FarLink {
-    pub(super) fn new(desk: Arc<Desk>, number: u64, (who, node): Place) -> Self {
-        Self { desk, number, who, node }
+    pub(super) fn new(exchange: Arc<Exchange>, number: u64, (who, node): Place) -> Self {
+        Self { exchange, number, who, node }
     }
 }
 
@@ -108,24 +108,24 @@ impl Link for FarLink {
     fn send(&self, message: &ToWorker) -> Result<()> {
         let mut packing = Packing::Plain;
         match message {
-            ToWorker::Stop => return self.desk.order(Order::End { number: self.number }),
+            ToWorker::Stop => return self.exchange.order(Order::End { number: self.number }),
             ToWorker::Task(task) => {
-                self.desk.await_answer(task.id, self.number, task.extent.generation);
-                packing = self.desk.links().next(&self.node);
+                self.exchange.await_answer(task.id, self.number, task.extent.generation);
+                packing = self.exchange.links().next(&self.node);
             }
             _ => {}
         }
-        let message = Letter { message, packing, most: self.desk.most_packed() }.write()?;
-        self.desk.order(Order::Send { number: self.number, message })
+        let message = Request { message, packing, most: self.exchange.most_packed() }.write()?;
+        self.exchange.order(Order::Send { number: self.number, message })
     }
 
     fn kill(&self) {
         // If the pass has ended, the driver ends all workers.
-        let _ = self.desk.order(Order::Kill { number: self.number });
+        let _ = self.exchange.order(Order::Kill { number: self.number });
     }
 
     fn let_go(&self) {
-        let _ = self.desk.order(Order::End { number: self.number });
+        let _ = self.exchange.order(Order::End { number: self.number });
     }
 
     /// Returns `None`: the process's CPU time includes other passes. Tuning of remote workers uses the consumer's wait
@@ -148,7 +148,7 @@ impl Link for FarLink {
     }
 
     fn report(&self) -> Option<WorkerReport> {
-        let facts = self.desk.facts(self.number)?;
+        let facts = self.exchange.facts(self.number)?;
         let (cpu_s, heap_bytes) = (facts.cpu.as_secs_f64(), facts.heap_bytes);
         Some(WorkerReport { pid: facts.pid, host: Some(facts.host), cpu_s, heap_bytes, ..WorkerReport::default() })
     }
@@ -165,7 +165,7 @@ pub(crate) struct FarRoom {
     extent: ExtentId,
     /// `None` if the answer must be copied.
     credit: Option<Credit>,
-    desk: Arc<Desk>,
+    exchange: Arc<Exchange>,
     credits: Arc<Credits>,
 }
 
@@ -175,10 +175,10 @@ impl Room for FarRoom {
     }
 
     fn into_bytes(mut self, used: usize) -> std::result::Result<Arc<dyn Owner>, (Self, Error)> {
-        let brought = self.desk.take_block(self.extent.generation).unwrap_or(Brought::NOTHING);
-        let block = match brought.packing {
-            Packing::Plain => self.as_it_lies(brought.block, used),
-            _ => self.unpacked(brought, used),
+        let arrival = self.exchange.take_block(self.extent.generation).unwrap_or(Arrival::NOTHING);
+        let block = match arrival.packing {
+            Packing::Plain => self.as_it_lies(arrival.block, used),
+            _ => self.unpacked(arrival, used),
         };
         let block = match block {
             Ok(block) => block,
@@ -203,8 +203,8 @@ impl FarRoom {
 
     /// Returns the unpacked block. The credit covers the unpacked bytes; the packed bytes have a separate reserve,
     /// because one thread unpacks one block at a time.
-    fn unpacked(&self, brought: Brought, used: usize) -> Result<Buffer> {
-        let (len, most) = (brought.block.len() as u64, self.desk.most_packed());
+    fn unpacked(&self, arrival: Arrival, used: usize) -> Result<Buffer> {
+        let (len, most) = (arrival.block.len() as u64, self.exchange.most_packed());
         if len > most || used > self.extent.len() {
             let [packed, most, raw, room] = [len, most, used as u64, self.extent.len() as u64].map(Bytes);
             let why = format!("it packed {raw} into {packed}, but the limit is {room}, packed into {most}");
@@ -213,16 +213,16 @@ impl FarRoom {
         self.credits.count_beside(len);
         let begun = Instant::now();
         let mut block = BufferMut::try_zeroed(used)?;
-        unpack(brought.block.as_bytes(), block.as_mut_bytes())
+        unpack(arrival.block.as_bytes(), block.as_mut_bytes())
             .map_err(|damage| Error::new(ErrorKind::Worker, format!("the block that it packed {damage}")))?;
-        self.desk.links().unpacked(&brought.node, brought.packing, used as u64, begun.elapsed());
+        self.exchange.links().unpacked(&arrival.node, arrival.packing, used as u64, begun.elapsed());
         Ok(block.freeze())
     }
 }
 
 impl Drop for FarRoom {
     fn drop(&mut self) {
-        drop(self.desk.take_block(self.extent.generation));
+        drop(self.exchange.take_block(self.extent.generation));
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use super::blocks::Blocks;
-use super::letter::{Answer, Facts, Letter, packed};
+use super::messages::{Answer, Facts, Request, packed};
 use crate::cx::clock;
 use crate::cx::turn::OwnTime;
 use crate::dataset::IterDataset;
@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, Result, Told};
 use crate::sync::Locked;
 use crate::workers::borders::Borders;
 use crate::workers::control::{Begin, Done, FromWorker, Need, Ready, Task, ToWorker};
-use crate::workers::far::kept::Made;
+use crate::workers::far::cache::Made;
 use crate::workers::far::pooled::Share;
 use crate::workers::sys::usage;
 
@@ -50,7 +50,7 @@ impl Evaluator {
     /// # Errors
     /// [`ErrorKind::Worker`] for an invalid message, or a task before [`ToWorker::Begin`].
     pub(crate) fn hear(&self, message: &[u8]) -> Result<(Vec<u8>, Option<Buffer>)> {
-        let Letter { message, packing, most } = Letter::read(message)?;
+        let Request { message, packing, most } = Request::read(message)?;
         let (message, block) = match message {
             ToWorker::Begin(begin) => (Some(self.begin(&begin)), None),
             ToWorker::Task(task) => self.evaluate(&task).map(|(answer, block)| (Some(answer), block))?,

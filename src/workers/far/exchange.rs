@@ -9,8 +9,8 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 
 use super::carrier::{Blame, FarEnd, FarLink};
 use super::choice::Arrived;
-use super::letter::{Answer, Facts, Packed};
-use super::links::{Compress, Hand, Links};
+use super::links::{Compress, LinkOptions, Links};
+use super::messages::{Answer, Facts, Packed};
 use crate::element::Buffer;
 use crate::error::{Error, ErrorKind, Result, Told};
 use crate::sync::Locked;
@@ -20,27 +20,27 @@ use crate::workers::control::{Event, FromWorker, What};
 /// Order to a driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Start worker `number` in `place` among the concurrent workers. Answered by [`Office::started`] or
-    /// [`Office::not_started`].
+    /// Start worker `number` in `place` among the concurrent workers. Answered by [`Driver::started`] or
+    /// [`Driver::not_started`].
     Start { number: u64, place: usize },
-    /// Send a message to the worker; its answer arrives through [`Office::answered`].
+    /// Send a message to the worker; its answer arrives through [`Driver::answered`].
     Send { number: u64, message: Vec<u8> },
-    /// End the worker immediately, or release it if other passes use it. [`Office::gone`] reports its end.
+    /// End the worker immediately, or release it if other passes use it. [`Driver::gone`] reports its end.
     End { number: u64 },
     /// End the worker immediately even if other passes use it, because it hangs or sent an invalid message.
-    /// [`Office::gone`] reports its end.
+    /// [`Driver::gone`] reports its end.
     Kill { number: u64 },
 }
 
-/// The driver's side of the exchange.
+/// Handle of a driver on its exchange.
 #[derive(Clone)]
-pub(crate) struct Office(Arc<Desk>);
+pub(crate) struct Driver(Arc<Exchange>);
 
 /// Short name of a worker, and the name of its machine.
 pub(super) type Place = (String, String);
 
 /// State shared by the coordinator and the driver.
-pub(crate) struct Desk {
+pub(crate) struct Exchange {
     orders: Receiver<Order>,
     /// `None` after the pass has ended.
     order: Mutex<Option<Sender<Order>>>,
@@ -49,7 +49,7 @@ pub(crate) struct Desk {
     /// Awaited answers: worker and room number, by task.
     tasks: Mutex<HashMap<u64, (u64, u64)>>,
     /// Arrived blocks, by room number.
-    blocks: Mutex<HashMap<u64, Brought>>,
+    blocks: Mutex<HashMap<u64, Arrival>>,
     /// Last reported facts of each worker.
     facts: Mutex<HashMap<u64, Facts>>,
     /// Machine of each worker.
@@ -61,28 +61,28 @@ pub(crate) struct Desk {
 
 /// A block as it arrived.
 #[derive(Debug)]
-pub(super) struct Brought {
+pub(super) struct Arrival {
     pub(super) block: Buffer,
     /// Packing of the block, and the machine of its worker.
     pub(super) packing: Packing,
     pub(super) node: String,
 }
 
-impl Brought {
+impl Arrival {
     /// An empty block, for answers without a block.
     pub(super) const NOTHING: Self = Self { block: Buffer::EMPTY, packing: Packing::Plain, node: String::new() };
 }
 
-/// Creates an office without any settings for links, and its desk for the coordinator.
+/// Creates an exchange without any settings for links, and the handle of its driver.
 #[cfg(test)]
-pub(crate) fn office() -> (Office, Arc<Desk>) {
-    office_by(Hand::default())
+pub(crate) fn exchange() -> (Driver, Arc<Exchange>) {
+    exchange_with(LinkOptions::default())
 }
 
-/// Creates an office, and its desk for the coordinator.
-pub(crate) fn office_by(hand: Hand) -> (Office, Arc<Desk>) {
+/// Creates an exchange, and the handle of its driver.
+pub(crate) fn exchange_with(options: LinkOptions) -> (Driver, Arc<Exchange>) {
     let (order, orders) = unbounded();
-    let desk = Arc::new(Desk {
+    let exchange = Arc::new(Exchange {
         orders,
         order: Mutex::new(Some(order)),
         events: OnceLock::new(),
@@ -91,13 +91,13 @@ pub(crate) fn office_by(hand: Hand) -> (Office, Arc<Desk>) {
         blocks: Mutex::default(),
         facts: Mutex::default(),
         nodes: Mutex::default(),
-        links: Links::new(hand),
+        links: Links::new(options),
         aside: OnceLock::new(),
     });
-    (Office(desk.clone()), desk)
+    (Driver(exchange.clone()), exchange)
 }
 
-impl Desk {
+impl Exchange {
     /// Orders the start of worker `number`, and waits until it has started.
     pub(super) fn start(
         self: &Arc<Self>,
@@ -138,13 +138,13 @@ impl Desk {
         &self.links
     }
 
-    pub(super) fn take_block(&self, room: u64) -> Option<Brought> {
+    pub(super) fn take_block(&self, room: u64) -> Option<Arrival> {
         self.blocks.locked().remove(&room)
     }
 
     #[cfg(test)]
     pub(super) fn put_block(&self, room: u64, block: Buffer, packing: Packing) {
-        self.blocks.locked().insert(room, Brought { block, packing, node: String::new() });
+        self.blocks.locked().insert(room, Arrival { block, packing, node: String::new() });
     }
 
     pub(super) fn facts(&self, number: u64) -> Option<Facts> {
@@ -158,14 +158,14 @@ impl Desk {
     }
 
     /// Records the arrival of a block that unpacks to `raw` bytes.
-    fn arrived(&self, worker: u64, raw: u64, block: Buffer, packed: Option<Packed>, took: Option<Duration>) -> Brought {
+    fn arrived(&self, worker: u64, raw: u64, block: Buffer, packed: Option<Packed>, took: Option<Duration>) -> Arrival {
         let node = self.nodes.locked().get(&worker).cloned().unwrap_or_default();
         let packed = packed.unwrap_or_default();
         let Packed { packing, took: packed_in, .. } = packed;
         let wire = block.len() as u64;
         self.links.arrived(&node, &Arrived { raw, wire, packing, packed_in, took });
         let packing = if packed.smaller { packing } else { Packing::Plain };
-        Brought { block, packing, node }
+        Arrival { block, packing, node }
     }
 
     fn tell(&self, worker: u64, what: What<FarEnd>) {
@@ -175,7 +175,7 @@ impl Desk {
     }
 }
 
-impl Office {
+impl Driver {
     /// Waits for the next order; returns `Ok(None)` if none comes within the given time.
     ///
     /// # Errors
@@ -230,9 +230,9 @@ impl Office {
         };
         let room = task.and_then(|task| self.0.tasks.locked().remove(&task)).map(|(_, room)| room);
         if let (Some(FromWorker::Done(done)), Some(block)) = (&message, block) {
-            let brought = self.0.arrived(number, done.evaluated.used as u64, block, packed, took);
+            let arrival = self.0.arrived(number, done.evaluated.used as u64, block, packed, took);
             if let Some(room) = room {
-                self.0.blocks.locked().insert(room, brought);
+                self.0.blocks.locked().insert(room, arrival);
             }
         }
         if let Some(message) = message {
@@ -260,8 +260,8 @@ fn closed() -> Error {
     Error::new(ErrorKind::Worker, "the pass has ended")
 }
 
-impl fmt::Debug for Office {
+impl fmt::Debug for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Office").finish_non_exhaustive()
+        f.debug_struct("Driver").finish_non_exhaustive()
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::carrier::Far;
-use super::office::Desk;
+use super::exchange::Exchange;
 use crate::cx::Recorder;
 use crate::dataset::Stage;
 use crate::error::Result;
@@ -60,20 +60,20 @@ impl Default for FarOptions {
 
 /// Data that a loader needs to evaluate on other machines.
 pub(crate) struct FarLaunch {
-    desk: Arc<Desk>,
+    exchange: Arc<Exchange>,
     options: FarOptions,
 }
 
 impl FarLaunch {
-    pub(crate) fn new(desk: Arc<Desk>, options: FarOptions) -> Self {
-        Self { desk, options }
+    pub(crate) fn new(exchange: Arc<Exchange>, options: FarOptions) -> Self {
+        Self { exchange, options }
     }
 }
 
 impl Backend for FarLaunch {
     fn start(self: Box<Self>, pipeline: &dyn Stage, recorder: &Arc<Recorder>) -> Result<(Runtime, String)> {
         pipeline.check_crossing()?;
-        let Self { desk, options } = *self;
+        let Self { exchange, options } = *self;
         let (least, most) = options.workers;
         let elsewhere = Elsewhere { block_bytes: options.block, idle: options.idle, shared: options.shared };
         let plan = Plan::far(options.workers, options.threads, options.ram_budget, elsewhere)?;
@@ -90,9 +90,9 @@ impl Backend for FarLaunch {
             tick: options.tick,
             ..MpOptions::auto()
         };
-        let aside = desk.set_aside(options.block);
+        let aside = exchange.set_aside(options.block);
         let bytes = (plan.slab_bytes - plan.max_element_bytes).saturating_sub(aside);
-        let carrier = move |wake| Ok(Far::new(desk, bytes, wake));
+        let carrier = move |wake| Ok(Far::new(exchange, bytes, wake));
         let pool = WorkerPool::start(carrier, options.stages, plan, of_pool, recorder.clone())?;
         let demand = pool.demand().clone();
         Ok((Runtime::of(Engine::Workers(pool), Some(recorder.clone())).with_demand(demand), words))

@@ -22,7 +22,7 @@ pub(crate) enum Compress {
 
 /// Settings that are known before any link exists.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Hand {
+pub(crate) struct LinkOptions {
     pub(crate) compress: Compress,
     /// Name of this machine, as engines report it to workers.
     pub(crate) home: String,
@@ -31,7 +31,7 @@ pub(crate) struct Hand {
 /// Links by the machine at their other end.
 #[derive(Debug, Default)]
 pub(super) struct Links {
-    hand: Hand,
+    options: LinkOptions,
     links: Mutex<BTreeMap<String, Link>>,
 }
 
@@ -45,20 +45,20 @@ struct Link {
 }
 
 impl Links {
-    pub(super) fn new(hand: Hand) -> Self {
-        Self { hand, links: Mutex::default() }
+    pub(super) fn new(options: LinkOptions) -> Self {
+        Self { options, links: Mutex::default() }
     }
 
     pub(super) fn compress(&self) -> Compress {
-        self.hand.compress
+        self.options.compress
     }
 
     /// Returns the packing for the next answer of a worker on `node`.
     pub(super) fn next(&self, node: &str) -> Packing {
-        match self.hand.compress {
+        match self.options.compress {
             Compress::Never => Packing::Plain,
             Compress::Always => Packing::Lz4,
-            Compress::Auto if node == self.hand.home => Packing::Plain,
+            Compress::Auto if node == self.options.home => Packing::Plain,
             Compress::Auto => self.with(node, |link| link.choice.next()),
         }
     }
@@ -102,12 +102,12 @@ impl Links {
 
     fn why(&self, node: &str, choice: &Choice) -> String {
         let speed = choice.speed().map(|speed| format!("the link gives {}", per_second(speed)));
-        match (self.hand.compress, speed) {
+        match (self.options.compress, speed) {
             (Compress::Never, None) => "never packed, as requested".to_owned(),
             (Compress::Never, Some(speed)) => format!("never packed, as requested; {speed}"),
             (Compress::Always, None) => "always packed, as requested".to_owned(),
             (Compress::Always, Some(speed)) => format!("always packed, as requested; {speed}"),
-            (Compress::Auto, _) if node == self.hand.home => "not packed: blocks are viewed in place".to_owned(),
+            (Compress::Auto, _) if node == self.options.home => "not packed: blocks are viewed in place".to_owned(),
             (Compress::Auto, None) => "not packed: no block took long enough to measure the link".to_owned(),
             (Compress::Auto, Some(speed)) => match choice.best() {
                 Packing::Plain => format!("{speed}, and packing would take longer than it saves"),
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     fn links(compress: Compress) -> Links {
-        Links::new(Hand { compress, home: "here".to_owned() })
+        Links::new(LinkOptions { compress, home: "here".to_owned() })
     }
 
     fn arrived(packing: Packing, wire: u64, took: u64) -> Arrived {

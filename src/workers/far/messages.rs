@@ -11,7 +11,7 @@ use crate::workers::control::{FromWorker, ToWorker};
 
 /// Message to a worker.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Letter<M = ToWorker> {
+pub(super) struct Request<M = ToWorker> {
     pub(super) message: M,
     /// Packing for the block of the answer, used only if the packed block has at most `most` bytes.
     pub(super) packing: Packing,
@@ -53,14 +53,14 @@ impl Facts {
     }
 }
 
-impl Letter<&ToWorker> {
+impl Request<&ToWorker> {
     pub(super) fn write(&self) -> Result<Vec<u8>> {
         postcard::to_stdvec(self)
             .map_err(|e| Error::new(ErrorKind::Worker, format!("a message cannot be written: {e}")))
     }
 }
 
-impl Letter {
+impl Request {
     pub(super) fn read(bytes: &[u8]) -> Result<Self> {
         postcard::from_bytes(bytes)
             .map_err(|e| Error::new(ErrorKind::Worker, format!("the parent sent an invalid message: {e}")))

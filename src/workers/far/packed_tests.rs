@@ -37,18 +37,18 @@ struct Road {
 const SMOOTH: Road = Road { block: |_, block| block, took: |_| None };
 
 /// Drives workers on a machine "there", until the pass has ended.
-fn drive(office: &Office, road: Road) {
+fn drive(driver: &Driver, road: Road) {
     let blocks = Arc::<AtomicU64>::default();
-    threads::drive(office, |number| {
-        let (office, blocks) = (office.clone(), blocks.clone());
+    threads::drive(driver, |number| {
+        let (driver, blocks) = (driver.clone(), blocks.clone());
         Some(Box::new(move |told| {
             let worker = Evaluator::new("there".to_owned(), || Ok(pipeline()));
-            office.started(number, format!("thread {number}"), "there".to_owned());
+            driver.started(number, format!("thread {number}"), "there".to_owned());
             for message in told {
                 let (answer, block) = worker.hear(&message).unwrap();
                 let block = block.map(|block| (road.block)(blocks.fetch_add(1, Ordering::Relaxed), block));
                 let took = block.as_ref().and_then(|block| (road.took)(block.len()));
-                office.answered(number, &answer, block, took);
+                driver.answered(number, &answer, block, took);
             }
         }))
     });
@@ -56,12 +56,12 @@ fn drive(office: &Office, road: Road) {
 
 /// Starts a pass of two workers over such a road.
 fn start(compress: Compress, home: &str, road: Road) -> Loader<BoxIter<Vec<i64>>> {
-    let (office, desk) = office_by(Hand { compress, home: home.to_owned() });
-    thread::spawn(move || drive(&office, road));
+    let (driver, exchange) = exchange_with(LinkOptions { compress, home: home.to_owned() });
+    thread::spawn(move || drive(&driver, road));
     let stages = (&pipeline() as &dyn Stage).lines();
     let options =
         FarOptions { workers: (2, 2), threads: 2, ram_budget: BUDGET, block: BLOCK, stages, ..FarOptions::default() };
-    pipeline().loader().backend(FarLaunch::new(desk, options)).build().unwrap()
+    pipeline().loader().backend(FarLaunch::new(exchange, options)).build().unwrap()
 }
 
 /// Reads all of it, which must be what it is in this process.
@@ -136,17 +136,17 @@ fn workers_that_all_pack_wrongly_end_the_pass_with_what_is_wrong() {
 #[test]
 fn a_parcel_that_says_more_than_it_may_is_refused() {
     let room = || {
-        let (office, desk) = office_by(Hand { compress: Compress::Always, home: String::new() });
-        drop(office);
-        assert_eq!(desk.set_aside(1000), 1000);
-        let far = carrier::Far::new(desk.clone(), 100_000, Box::new(|| {}));
-        (crate::workers::pool::Carrier::room(&far, 5000, 0).unwrap(), desk)
+        let (driver, exchange) = exchange_with(LinkOptions { compress: Compress::Always, home: String::new() });
+        drop(driver);
+        assert_eq!(exchange.set_aside(1000), 1000);
+        let far = carrier::Far::new(exchange.clone(), 100_000, Box::new(|| {}));
+        (crate::workers::pool::Carrier::room(&far, 5000, 0).unwrap(), exchange)
     };
     for (packed, used) in [(2000, 5000), (500, 5001)] {
-        let (room, desk) = room();
+        let (room, exchange) = room();
         let extent = crate::workers::pool::Room::extent(&room);
         let block = Buffer::from_vec(vec![0u8; packed]);
-        desk.put_block(extent.generation, block, crate::wire::parcel::Packing::Lz4);
+        exchange.put_block(extent.generation, block, crate::wire::parcel::Packing::Lz4);
         let used = if used == 5001 { extent.len() + 1 } else { used };
         let (_, error) = crate::workers::pool::Room::into_bytes(room, used).err().unwrap();
         assert!(error.to_string().contains("but the limit is 64 KiB, packed into 1000 B"), "{error}");

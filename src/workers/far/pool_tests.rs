@@ -42,10 +42,10 @@ fn pool(workers: usize, made: &Arc<AtomicU64>) -> Arc<Pool> {
 }
 
 /// Leases workers as a pass wants them, until that has ended. Behind its `dies`th message nothing is heard of it any more.
-fn drive(office: &Office, pool: &Arc<Pool>, payload: &'static str, name: &str, dies: Option<u64>) {
+fn drive(driver: &Driver, pool: &Arc<Pool>, payload: &'static str, name: &str, dies: Option<u64>) {
     let mut places: HashMap<u64, usize> = HashMap::new();
     let mut sent = 0;
-    while let Ok(order) = office.next_order(Duration::from_millis(50)) {
+    while let Ok(order) = driver.next_order(Duration::from_millis(50)) {
         if dies.is_some_and(|after| sent > after) {
             return;
         }
@@ -53,20 +53,20 @@ fn drive(office: &Office, pool: &Arc<Pool>, payload: &'static str, name: &str, d
             Some(Order::Start { number, place }) => {
                 places.insert(number, place);
                 pool[place].join(name.to_owned(), payload, payload.into());
-                office.started(number, format!("{name} {number}"), format!("host {place}"));
+                driver.started(number, format!("{name} {number}"), format!("host {place}"));
             }
             Some(Order::Send { number, message }) => {
                 sent += 1;
-                let (office, pool, place, lease) = (office.clone(), pool.clone(), places[&number], name.to_owned());
+                let (driver, pool, place, lease) = (driver.clone(), pool.clone(), places[&number], name.to_owned());
                 thread::spawn(move || match pool[place].hear(&lease, &message) {
-                    Ok((answer, block)) => office.answered(number, &answer, block, None),
-                    Err(error) => office.gone(number, error.to_string(), true),
+                    Ok((answer, block)) => driver.answered(number, &answer, block, None),
+                    Err(error) => driver.gone(number, error.to_string(), true),
                 });
             }
             Some(Order::End { number } | Order::Kill { number }) => {
                 if let Some(place) = places.remove(&number) {
                     pool[place].leave(name);
-                    office.gone(number, "it was let go".to_owned(), false);
+                    driver.gone(number, "it was let go".to_owned(), false);
                 }
             }
             None => {}
@@ -77,13 +77,13 @@ fn drive(office: &Office, pool: &Arc<Pool>, payload: &'static str, name: &str, d
 
 /// Reads a pass that leases `pool` under that name.
 fn read(pool: &Arc<Pool>, payload: &'static str, name: &'static str) -> Result<(Vec<Vec<i64>>, Report)> {
-    let (office, desk) = office();
+    let (driver, exchange) = exchange();
     let leased = pool.clone();
-    let driver = thread::spawn(move || drive(&office, &leased, payload, name, None));
+    let driver = thread::spawn(move || drive(&driver, &leased, payload, name, None));
     let stages = (&pipeline(&Arc::default(), false) as &dyn Stage).lines();
     let workers = (pool.len(), pool.len());
     let options = FarOptions { workers, threads: 2, hedge: Some(3.0), shared: true, stages, ..FarOptions::default() };
-    let mut loader = pipeline(&Arc::default(), false).loader().backend(FarLaunch::new(desk, options)).build()?;
+    let mut loader = pipeline(&Arc::default(), false).loader().backend(FarLaunch::new(exchange, options)).build()?;
     let all = loader.by_ref().collect::<Result<_>>();
     let report = loader.report();
     drop(loader);
@@ -97,20 +97,20 @@ fn a_lease_ends_just_after_its_patience_and_not_before() {
     let before = Instant::now();
     pool[0].join("lease".to_owned(), "pipeline", Vec::new());
     let joined = Instant::now();
-    assert_eq!(pool[0].look_around(before + patience, patience), 1);
+    assert_eq!(pool[0].expire(before + patience, patience), 1);
     // The pass is heard of once more.
     assert!(pool[0].beat("lease"));
     let beaten = Instant::now();
     assert!(beaten > joined);
-    assert_eq!(pool[0].look_around(joined + patience, patience), 1);
-    assert_eq!(pool[0].look_around(beaten + patience + ns, patience), 0);
+    assert_eq!(pool[0].expire(joined + patience, patience), 1);
+    assert_eq!(pool[0].expire(beaten + patience + ns, patience), 0);
     assert!(!pool[0].beat("lease"));
     let error = pool[0].hear("lease", &[]).map(drop).unwrap_err();
     assert!(error.message().starts_with("its lease expired"), "{error}");
 }
 
 fn leases(pool: &Pool) -> usize {
-    pool.iter().map(|worker| worker.look_around(Instant::now(), Duration::MAX)).sum()
+    pool.iter().map(|worker| worker.expire(Instant::now(), Duration::MAX)).sum()
 }
 
 #[test]
@@ -153,12 +153,12 @@ fn what_fails_in_one_pass_fails_in_no_other() {
 fn a_lease_of_which_nothing_is_heard_runs_out_and_says_so() {
     let made = Arc::default();
     let pool = pool(2, &made);
-    let (office, desk) = office();
+    let (driver, exchange) = exchange();
     let leased = pool.clone();
-    let driver = thread::spawn(move || drive(&office, &leased, "the same", "dead", Some(20)));
+    let driver = thread::spawn(move || drive(&driver, &leased, "the same", "dead", Some(20)));
     let stages = (&pipeline(&made, false) as &dyn Stage).lines();
     let options = FarOptions { workers: (2, 2), threads: 2, shared: true, stages, ..FarOptions::default() };
-    let loader = pipeline(&made, false).loader().backend(FarLaunch::new(desk, options)).build().unwrap();
+    let loader = pipeline(&made, false).loader().backend(FarLaunch::new(exchange, options)).build().unwrap();
     driver.join().unwrap();
     // Others go on meanwhile, and behind that.
     let (got, _) = read(&pool, "the same", "alive").unwrap();
@@ -166,7 +166,7 @@ fn a_lease_of_which_nothing_is_heard_runs_out_and_says_so() {
     assert_eq!(leases(&pool), 2);
     assert!(pool[0].beat("dead"));
     let later = Instant::now() + Duration::from_nanos(1);
-    assert_eq!(pool.iter().map(|worker| worker.look_around(later, Duration::ZERO)).sum::<usize>(), 0);
+    assert_eq!(pool.iter().map(|worker| worker.expire(later, Duration::ZERO)).sum::<usize>(), 0);
     assert!(!pool[0].beat("dead"));
     let error = pool[0].hear("dead", b"").unwrap_err();
     assert!(error.to_string().contains("its lease expired"), "{error}");
@@ -174,24 +174,24 @@ fn a_lease_of_which_nothing_is_heard_runs_out_and_says_so() {
 }
 
 /// The pass of one worker that is driven like that.
-fn driven(drive: impl FnOnce(Office) + Send + 'static) -> Result<Vec<Vec<i64>>> {
-    let (office, desk) = office();
-    thread::spawn(move || drive(office));
+fn driven(drive: impl FnOnce(Driver) + Send + 'static) -> Result<Vec<Vec<i64>>> {
+    let (driver, exchange) = exchange();
+    thread::spawn(move || drive(driver));
     let stages = (&pipeline(&Arc::default(), false) as &dyn Stage).lines();
     let options = FarOptions { threads: 2, shared: true, stages, ..FarOptions::default() };
-    pipeline(&Arc::default(), false).loader().backend(FarLaunch::new(desk, options)).build()?.collect()
+    pipeline(&Arc::default(), false).loader().backend(FarLaunch::new(exchange, options)).build()?.collect()
 }
 
 #[test]
 fn a_worker_that_others_have_killed_is_nobodys_fault_here() {
     let pool = pool(1, &Arc::default());
-    let got = driven(move |office| {
+    let got = driven(move |driver| {
         let mut dies = 12;
-        while let Ok(order) = office.next_order(Duration::from_millis(50)) {
+        while let Ok(order) = driver.next_order(Duration::from_millis(50)) {
             match order {
                 Some(Order::Start { number, .. }) => {
                     pool[0].join(number.to_string(), "the same", Vec::new());
-                    office.started(number, format!("number {number}"), "host".to_owned());
+                    driver.started(number, format!("number {number}"), "host".to_owned());
                 }
                 Some(Order::Send { number, message }) => {
                     let Ok((answer, block)) = pool[0].hear(&number.to_string(), &message) else { continue };
@@ -199,13 +199,13 @@ fn a_worker_that_others_have_killed_is_nobodys_fault_here() {
                     if block.is_some() && dies > 0 {
                         dies -= 1;
                         pool[0].leave(&number.to_string());
-                        office.ended(number, "killed by another trainer's element".to_owned(), true, Blame::Others);
+                        driver.ended(number, "killed by another trainer's element".to_owned(), true, Blame::Others);
                     } else {
-                        office.answered(number, &answer, block, None);
+                        driver.answered(number, &answer, block, None);
                     }
                 }
                 Some(Order::End { number } | Order::Kill { number }) => {
-                    office.gone(number, "it was let go".to_owned(), false);
+                    driver.gone(number, "it was let go".to_owned(), false);
                 }
                 None => {}
             }
@@ -216,10 +216,10 @@ fn a_worker_that_others_have_killed_is_nobodys_fault_here() {
 
 #[test]
 fn a_pool_that_is_another_ends_the_pass_at_once() {
-    let error = driven(|office| {
-        while let Ok(order) = office.next_order(Duration::from_millis(50)) {
+    let error = driven(|driver| {
+        while let Ok(order) = driver.next_order(Duration::from_millis(50)) {
             if let Some(Order::Start { number, .. }) = order {
-                office.refused(number, "the pool has cpus_per_actor=2, and this trainer asks for 4".to_owned());
+                driver.refused(number, "the pool has cpus_per_actor=2, and this trainer asks for 4".to_owned());
             }
         }
     });
@@ -230,9 +230,9 @@ fn a_pool_that_is_another_ends_the_pass_at_once() {
 #[test]
 fn workers_come_while_the_loop_waits_and_go_when_it_does_not() {
     let pool = pool(3, &Arc::default());
-    let (office, desk) = office();
+    let (driver, exchange) = exchange();
     let leased = pool.clone();
-    let driver = thread::spawn(move || drive(&office, &leased, "the same", "one", None));
+    let driver = thread::spawn(move || drive(&driver, &leased, "the same", "one", None));
     let stages = (&pipeline(&Arc::default(), false) as &dyn Stage).lines();
     let (idle, tick) = (Duration::from_millis(300), Duration::from_millis(20));
     let (workers, ram_budget, hedge) = ((1, 3), 4 << 20, None);
@@ -248,7 +248,7 @@ fn workers_come_while_the_loop_waits_and_go_when_it_does_not() {
         stages,
         ..FarOptions::default()
     };
-    let loader = pipeline(&Arc::default(), false).loader().backend(FarLaunch::new(desk, options)).buffer(4);
+    let loader = pipeline(&Arc::default(), false).loader().backend(FarLaunch::new(exchange, options)).buffer(4);
     let mut loader = loader.build().unwrap();
     let decisions = |loader: &mut crate::Loader<_>| loader.report().workers.map(|workers| workers.decisions).unwrap();
     // As fast as it goes, and then slowly.

@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
+use super::cache::{Cache, Made};
 use super::evaluator::Evaluator;
-use super::gate::Gate;
-use super::kept::{Kept, Made};
+use super::semaphore::Semaphore;
 use crate::dataset::IterDataset;
 use crate::element::Buffer;
 use crate::error::{Error, ErrorKind, Result};
@@ -22,8 +22,8 @@ type Note = Box<dyn Fn(&str, bool) + Send + Sync>;
 
 /// State shared by all passes of a worker.
 pub(super) struct Common {
-    gate: Gate,
-    kept: Kept,
+    semaphore: Semaphore,
+    cache: Cache,
     note: Note,
 }
 
@@ -40,13 +40,13 @@ struct Number(u64);
 impl Share {
     /// Returns the answer to a task: the kept answer, or else the result of `make`.
     pub(super) fn answer(&self, task: &Task, make: impl FnOnce() -> Result<Made>) -> Result<Made> {
-        let Common { gate, kept, note } = &*self.common;
+        let Common { semaphore, cache, note } = &*self.common;
         let make = || {
-            let _pass = gate.pass(task.alone);
+            let _permit = semaphore.acquire(task.alone);
             if !task.alone {
                 return make();
             }
-            // The gate admits one suspect at a time, so a dead worker leaves at most one note.
+            // The semaphore admits one suspect at a time, so a dead worker leaves at most one note.
             note(&self.lease, true);
             let made = make();
             note(&self.lease, false);
@@ -54,7 +54,7 @@ impl Share {
         };
         // Suspect tasks, lanes and fed elements are not shared. A single lease has no other pass to share answers with.
         let keeps = !task.alone && task.lane.is_none() && task.fed.is_none() && self.leases() > 1;
-        if keeps { kept.find_or(self.pipeline.0, task, make) } else { make() }
+        if keeps { cache.find_or(self.pipeline.0, task, make) } else { make() }
     }
 }
 
@@ -103,8 +103,8 @@ impl<D: IterDataset + Clone + 'static> Pooled<D> {
         note: impl Fn(&str, bool) + Send + Sync + 'static,
         make: impl Fn(Vec<u8>) -> Result<D> + Send + Sync + 'static,
     ) -> Self {
-        let (gate, kept) = (Gate::new(threads), Kept::new(kept_bytes));
-        let common = Arc::new(Common { gate, kept, note: Box::new(note) });
+        let (semaphore, cache) = (Semaphore::new(threads), Cache::new(kept_bytes));
+        let common = Arc::new(Common { semaphore, cache, note: Box::new(note) });
         let pipelines = Mutex::new(Pipelines { next: 0, known: HashMap::new() });
         Self { host, common, make: Arc::new(Box::new(make)), leases: Mutex::default(), pipelines }
     }
@@ -172,8 +172,8 @@ impl<D: IterDataset + Clone + 'static> Pooled<D> {
 
     /// Ends leases whose passes were silent for longer than `patience` at `now`, and drops old answers. Returns the
     /// number of remaining leases.
-    pub(crate) fn look_around(&self, now: Instant, patience: Duration) -> usize {
-        self.common.kept.sweep(now);
+    pub(crate) fn expire(&self, now: Instant, patience: Duration) -> usize {
+        self.common.cache.sweep(now);
         let mut leases = self.leases.locked();
         let over: Vec<_> = leases.extract_if(|_, lease| now.saturating_duration_since(lease.seen) > patience).collect();
         let left = leases.len();

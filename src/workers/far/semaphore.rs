@@ -7,14 +7,14 @@ use crate::sync::{Locked, Regardless};
 
 /// Limits how many tasks are evaluated at once. Admits tasks first come, first served, so passes with equal demand get
 /// equal shares.
-pub(super) struct Gate {
+pub(super) struct Semaphore {
     most: usize,
-    state: Mutex<Passing>,
+    state: Mutex<Admission>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Passing {
+struct Admission {
     next: u64,
     waiting: VecDeque<u64>,
     inside: usize,
@@ -22,18 +22,18 @@ struct Passing {
     alone: bool,
 }
 
-impl Gate {
+impl Semaphore {
     pub(super) fn new(most: usize) -> Self {
         Self { most: most.max(1), state: Mutex::default(), changed: Condvar::new() }
     }
 
     /// Waits for a place, or for all places if `alone`; dropping the pass frees the place.
-    pub(super) fn pass(&self, alone: bool) -> Pass<'_> {
+    pub(super) fn acquire(&self, alone: bool) -> Permit<'_> {
         let mut state = self.state.locked();
         let ticket = state.next;
         state.next += 1;
         state.waiting.push_back(ticket);
-        while !(state.waiting.front() == Some(&ticket) && state.lets_in(alone, self.most)) {
+        while !(state.waiting.front() == Some(&ticket) && state.admits(alone, self.most)) {
             state = self.changed.wait(state).regardless();
         }
         state.waiting.pop_front();
@@ -42,20 +42,20 @@ impl Gate {
         drop(state);
         // The next task in the queue may fit, too.
         self.changed.notify_all();
-        Pass(self)
+        Permit(self)
     }
 }
 
-impl Passing {
-    fn lets_in(&self, alone: bool, most: usize) -> bool {
+impl Admission {
+    fn admits(&self, alone: bool, most: usize) -> bool {
         if alone { self.inside == 0 } else { self.inside < most && !self.alone }
     }
 }
 
-/// A place of a [`Gate`].
-pub(super) struct Pass<'a>(&'a Gate);
+/// A place of a [`Semaphore`].
+pub(super) struct Permit<'a>(&'a Semaphore);
 
-impl Drop for Pass<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state.locked();
         state.inside -= 1;
@@ -75,13 +75,13 @@ mod tests {
 
     #[test]
     fn no_more_than_so_many_are_inside_and_nobody_beside_one_that_is_to_be_alone() {
-        let (gate, inside, most) = (Gate::new(3), AtomicUsize::new(0), AtomicUsize::new(0));
+        let (semaphore, inside, most) = (Semaphore::new(3), AtomicUsize::new(0), AtomicUsize::new(0));
         thread::scope(|scope| {
             for n in 0..24 {
-                let (gate, inside, most) = (&gate, &inside, &most);
+                let (semaphore, inside, most) = (&semaphore, &inside, &most);
                 scope.spawn(move || {
                     let alone = n % 6 == 0;
-                    let pass = gate.pass(alone);
+                    let pass = semaphore.acquire(alone);
                     let now = inside.fetch_add(1, Ordering::SeqCst) + 1;
                     most.fetch_max(now, Ordering::SeqCst);
                     assert!(!alone || now == 1, "{now}");
@@ -98,19 +98,19 @@ mod tests {
 
     #[test]
     fn places_are_free_for_others_and_for_a_lone_pass_when_nobody_is_inside() {
-        let gate = Gate::new(3);
-        let lets_in = |alone| gate.state.locked().lets_in(alone, gate.most);
+        let semaphore = Semaphore::new(3);
+        let admits = |alone| semaphore.state.locked().admits(alone, semaphore.most);
         let mut inside = Vec::new();
         for _ in 0..3 {
-            assert!(lets_in(false));
-            inside.push(gate.pass(false));
-            assert!(!lets_in(true));
+            assert!(admits(false));
+            inside.push(semaphore.acquire(false));
+            assert!(!admits(true));
         }
-        assert!(!lets_in(false), "all places are taken");
+        assert!(!admits(false), "all places are taken");
         inside.pop();
-        assert!(lets_in(false) && !lets_in(true));
+        assert!(admits(false) && !admits(true));
         inside.clear();
-        let _lone = gate.pass(true);
-        assert!(!lets_in(false) && !lets_in(true));
+        let _lone = semaphore.acquire(true);
+        assert!(!admits(false) && !admits(true));
     }
 }

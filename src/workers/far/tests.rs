@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use super::letter::Letter;
+use super::messages::Request;
 use super::*;
 use crate::dataset::map::Range;
 use crate::dataset::{BoxIter, Stage};
@@ -37,29 +37,29 @@ struct Manners {
 }
 
 /// Drives workers that are threads, until the pass has ended.
-fn drive(office: &Office, manners: Manners) {
+fn drive(driver: &Driver, manners: Manners) {
     let (answers, blocks) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
     // Tasks whose answers were lost, by their first index: over one that is lost three times three workers have died, which ends the pass.
     let lost = Arc::<Mutex<HashSet<u64>>>::default();
-    threads::drive(office, |number| {
+    threads::drive(driver, |number| {
         if manners.refuses && number == 2 {
-            office.not_started(number, "no machine has room".to_owned());
+            driver.not_started(number, "no machine has room".to_owned());
             return None;
         }
-        let (office, answers, blocks, lost) = (office.clone(), answers.clone(), blocks.clone(), lost.clone());
+        let (driver, answers, blocks, lost) = (driver.clone(), answers.clone(), blocks.clone(), lost.clone());
         Some(Box::new(move |told| {
             let worker = Evaluator::new("here".to_owned(), || Ok(pipeline()));
-            office.started(number, format!("thread {number}"), format!("machine {number}"));
+            driver.started(number, format!("thread {number}"), format!("machine {number}"));
             let mut own = 0;
             for message in told {
                 let (answer, block) = worker.hear(&message).unwrap();
                 let count = answers.fetch_add(1, Ordering::Relaxed) + 1;
-                let is_lost = |message: &[u8]| match Letter::read(message).unwrap().message {
+                let is_lost = |message: &[u8]| match Request::read(message).unwrap().message {
                     ToWorker::Task(task) => lost.locked().insert(task.start),
                     _ => true,
                 };
                 if manners.loses > 0 && count.is_multiple_of(manners.loses) && is_lost(&message) {
-                    return office.gone(number, "its machine is gone".to_owned(), true);
+                    return driver.gone(number, "its machine is gone".to_owned(), true);
                 }
                 own += 1;
                 if manners.hangs && number == 0 && own > 10 {
@@ -71,7 +71,7 @@ fn drive(office: &Office, manners: Manners) {
                     }
                     block => block,
                 };
-                office.answered(number, &answer, block, None);
+                driver.answered(number, &answer, block, None);
             }
         }))
     });
@@ -79,14 +79,14 @@ fn drive(office: &Office, manners: Manners) {
 
 /// Starts a pass whose workers are driven like that.
 fn start(workers: (usize, usize), ram_budget: u64, manners: Manners) -> Result<Loader<BoxIter<Vec<i64>>>> {
-    let (office, desk) = office();
-    thread::spawn(move || drive(&office, manners));
+    let (driver, exchange) = exchange();
+    thread::spawn(move || drive(&driver, manners));
     let stages = (&pipeline() as &dyn Stage).lines();
     // Of a few answers it cannot be told which is late.
     let block = if manners.hangs { BLOCK / 8 } else { BLOCK };
     let options =
         FarOptions { workers, threads: 2, ram_budget, block, hedge: Some(3.0), stages, ..FarOptions::default() };
-    pipeline().loader().backend(FarLaunch::new(desk, options)).build()
+    pipeline().loader().backend(FarLaunch::new(exchange, options)).build()
 }
 
 fn read(workers: (usize, usize), ram_budget: u64, manners: Manners) -> Vec<Vec<i64>> {
@@ -121,54 +121,54 @@ fn what_is_under_way_and_in_use_stays_in_its_budget() {
 
 #[test]
 fn a_pass_that_is_dropped_lets_go_of_workers_that_are_being_started() {
-    let (office, desk) = office();
+    let (driver, exchange) = exchange();
     let ended = Arc::<AtomicBool>::default();
     let tell = ended.clone();
     let driver = thread::spawn(move || {
-        while office.next_order(Duration::from_millis(10)).is_ok() {}
+        while driver.next_order(Duration::from_millis(10)).is_ok() {}
         tell.store(true, Ordering::Relaxed);
     });
     let stages = (&pipeline() as &dyn Stage).lines();
     let options = FarOptions { workers: (2, 2), hedge: Some(3.0), stages, ..FarOptions::default() };
-    drop(pipeline().loader().backend(FarLaunch::new(desk, options)).build().unwrap());
+    drop(pipeline().loader().backend(FarLaunch::new(exchange, options)).build().unwrap());
     driver.join().unwrap();
     assert!(ended.load(Ordering::Relaxed));
 }
 
 #[test]
 fn another_pipeline_and_too_small_a_budget_are_refused() {
-    let (_office, desk) = office();
+    let (_office, exchange) = exchange();
     let options = FarOptions { ram_budget: 1 << 18, hedge: Some(3.0), ..FarOptions::default() };
-    let error = pipeline().loader().backend(FarLaunch::new(desk, options)).build().err().unwrap();
+    let error = pipeline().loader().backend(FarLaunch::new(exchange, options)).build().err().unwrap();
     assert!(error.to_string().contains("blocks of 128 KiB need"), "{error}");
 }
 
 #[test]
 fn a_worker_with_another_pipeline_ends_the_pass_with_the_stage_that_differs() {
-    let (office, desk) = office();
-    thread::spawn(move || drive(&office, Manners::default()));
+    let (driver, exchange) = exchange();
+    thread::spawn(move || drive(&driver, Manners::default()));
     let mut stages = (&pipeline() as &dyn Stage).lines();
     stages[1] = "shuffle(seed=8)".to_owned();
     let options = FarOptions { hedge: Some(3.0), stages, ..FarOptions::default() };
-    let mut loader = pipeline().loader().backend(FarLaunch::new(desk, options)).build().unwrap();
+    let mut loader = pipeline().loader().backend(FarLaunch::new(exchange, options)).build().unwrap();
     let error = loader.next().unwrap().unwrap_err();
     assert!(error.to_string().contains("stage 1 is shuffle(seed=7), but in the parent shuffle(seed=8)"), "{error}");
 }
 
 #[test]
 fn where_no_worker_can_be_started_the_pass_ends_with_the_reason() {
-    let (office, desk) = office();
+    let (driver, exchange) = exchange();
     thread::spawn(move || {
-        while let Ok(order) = office.next_order(Duration::from_millis(10)) {
+        while let Ok(order) = driver.next_order(Duration::from_millis(10)) {
             if let Some(Order::Start { number, .. }) = order {
-                office.cannot_start(number, "its environment cannot be made".to_owned());
+                driver.cannot_start(number, "its environment cannot be made".to_owned());
             }
         }
     });
     let stages = (&pipeline() as &dyn Stage).lines();
     let options =
         FarOptions { workers: (1, 2), threads: 1, ram_budget: 4 << 20, block: BLOCK, stages, ..FarOptions::default() };
-    let mut loader = pipeline().loader().backend(FarLaunch::new(desk, options)).build().unwrap();
+    let mut loader = pipeline().loader().backend(FarLaunch::new(exchange, options)).build().unwrap();
     let error = loader.next().unwrap().unwrap_err();
     assert!(error.to_string().contains("its environment cannot be made"), "{error}");
 }

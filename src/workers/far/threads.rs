@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
-use super::{Office, Order};
+use super::{Driver, Order};
 
 /// Body of a worker, which receives messages.
 pub(super) type Life = Box<dyn FnOnce(Receiver<Vec<u8>>) + Send>;
 
 /// Drives workers until the pass has ended. `start` returns the body of each worker by number, or `None` for a worker
 /// that must not start.
-pub(super) fn drive(office: &Office, mut start: impl FnMut(u64) -> Option<Life>) {
+pub(super) fn drive(driver: &Driver, mut start: impl FnMut(u64) -> Option<Life>) {
     let mut workers: HashMap<u64, Sender<Vec<u8>>> = HashMap::new();
-    while let Ok(order) = office.next_order(Duration::from_millis(50)) {
+    while let Ok(order) = driver.next_order(Duration::from_millis(50)) {
         match order {
             Some(Order::Start { number, .. }) => {
                 if let Some(life) = start(number) {
@@ -30,7 +30,7 @@ pub(super) fn drive(office: &Office, mut start: impl FnMut(u64) -> Option<Life>)
             }
             Some(Order::End { number } | Order::Kill { number }) => {
                 workers.remove(&number);
-                office.gone(number, "it was ended".to_owned(), false);
+                driver.gone(number, "it was ended".to_owned(), false);
             }
             None => {}
         }
