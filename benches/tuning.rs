@@ -246,8 +246,11 @@ impl<D: IterDataset<Item = Element> + 'static> Run<'_, D> {
 
     fn workers(&mut self) -> WorkersReport {
         let report = self.loader.report();
-        let here =
-            WorkersReport { threads_per_worker: report.threads, decisions: report.decisions, ..Default::default() };
+        let here = WorkersReport {
+            threads_per_worker: report.execution.threads,
+            decisions: report.decisions,
+            ..Default::default()
+        };
         report.workers.unwrap_or(here)
     }
 

@@ -182,7 +182,7 @@ pub(crate) fn consume(mut builder: LoaderBuilder<BoxIter<Element>>, mut plan: Pl
         order_hash: position.hash,
         rows: position.rows,
         part: loader.part().map(Part::to_string),
-        consumer_wait_share: report.consumer_wait_share,
+        consumer_wait_share: report.waits.consumer_wait_share,
         verdict: report.verdict.bottleneck.clone(),
         seconds,
         step_s: plan.step_time.as_secs_f64(),

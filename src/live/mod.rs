@@ -71,7 +71,7 @@ pub(crate) struct Remarks {
 impl Remarks {
     /// Adds the remarks to a report.
     pub(crate) fn add_to(self, report: &mut Report) {
-        report.part = self.part;
+        report.execution.part = self.part;
         report.remarks.extend(self.remarks);
     }
 }

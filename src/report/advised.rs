@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Change, Place, Report, StageReport, scenes, verdict, waited, why};
+use super::{Change, Execution, Place, Report, StageReport, StageWork, Traits, Waits, scenes, verdict, waited, why};
 use crate::cx::{Account, Cause, Shares};
 use crate::dataset::Role;
 use crate::report::WorkersReport;
@@ -27,15 +27,19 @@ fn report(world: &World, Crew(threads, processes): Crew) -> Report {
     let place = if threads == 0 { Place::Consumer } else { Place::Threads };
     // With a lock that is always taken, a wait for it inside a function cannot be distinguished from other waits.
     let source = StageReport {
-        cpu_s: all * world.cpu_s,
-        blocked_s: (self_s - all * world.cpu_s - locked_s * steady_s).max(0.0),
-        lock_s: locked_s * steady_s,
+        work: StageWork {
+            self_s,
+            cpu_s: all * world.cpu_s,
+            blocked_s: (self_s - all * world.cpu_s - locked_s * steady_s).max(0.0),
+            lock_s: locked_s * steady_s,
+        },
         interpreted: world.locks,
         ..stage(0, "source", Role::Source, place, self_s)
     };
     let suffix_place = if threads == 0 { Place::Consumer } else { Place::Suffix };
     let pack_s = all * world.suffix_s;
-    let pack = StageReport { cpu_s: pack_s, ..stage(1, "pack", Role::Stateful, suffix_place, pack_s) };
+    let mut pack = stage(1, "pack", Role::Stateful, suffix_place, pack_s);
+    pack.work.cpu_s = pack_s;
     let mut stages = vec![source, pack];
     let mut account =
         Account { shares: Shares::of(Cause::Start, Duration::from_secs_f64(STARTUP_S)), ..Account::default() };
@@ -49,18 +53,24 @@ fn report(world: &World, Crew(threads, processes): Crew) -> Report {
     let workers =
         (processes > 0).then(|| WorkersReport { workers: vec![Default::default(); processes], ..Default::default() });
     let mut report = Report {
-        threads,
-        threads_busy_share: busy_s / threads.max(1) as f64 * steady_s / wall_s,
-        cores: world.cores,
+        execution: Execution {
+            threads,
+            threads_busy_share: busy_s / threads.max(1) as f64 * steady_s / wall_s,
+            cores: world.cores,
+            ..Execution::default()
+        },
         wall_s,
         delivered: BATCHES,
-        consumer_wait_share: (waits_s + STARTUP_S) / wall_s,
-        steady_wait_share: (waits_s / steady_s).max(0.0),
-        first_wait_s: STARTUP_S,
-        startup_share: rest.startup,
-        handover_share: rest.handover,
-        aside_share: rest.aside,
-        why,
+        waits: Waits {
+            consumer_wait_share: (waits_s + STARTUP_S) / wall_s,
+            steady_wait_share: (waits_s / steady_s).max(0.0),
+            first_wait_s: STARTUP_S,
+            startup_share: rest.startup,
+            handover_share: rest.handover,
+            aside_share: rest.aside,
+            why,
+            ..Waits::default()
+        },
         workers,
         stages,
         ..scenes::nothing()
@@ -76,10 +86,7 @@ pub(super) fn stage(id: usize, name: &str, role: Role, place: Place, self_s: f64
         params: String::new(),
         place,
         wait_share: 0.0,
-        self_s,
-        cpu_s: 0.0,
-        blocked_s: 0.0,
-        lock_s: 0.0,
+        work: StageWork { self_s, ..StageWork::default() },
         interpreted: false,
         self_us_per_element: self_s * 1e6 / BATCHES as f64,
         p99_us: 0.0,
@@ -87,10 +94,7 @@ pub(super) fn stage(id: usize, name: &str, role: Role, place: Place, self_s: f64
         elements_per_s: 0.0,
         bytes_per_s: 0.0,
         hosts: Vec::new(),
-        role,
-        reads_far: false,
-        is_behind: false,
-        in_order: role == Role::Stateful,
+        traits: Traits { role, in_order: role == Role::Stateful, ..Traits::default() },
     }
 }
 
@@ -195,7 +199,7 @@ fn start_up_is_a_limit_of_its_own() {
     let fed = World { step_s: 0.01, cpu_s: 1e-4, ..NOTHING };
     let slow_start = report(&fed, Crew(2, 0));
     assert_eq!(slow_start.verdict.bottleneck, "start-up", "{:?}", slow_start.verdict);
-    assert!(slow_start.consumer_wait_share > 0.1 && slow_start.verdict.advice.is_empty());
+    assert!(slow_start.waits.consumer_wait_share > 0.1 && slow_start.verdict.advice.is_empty());
     let mut short = report(&World { cpu_s: 0.001, ..NOTHING }, Crew(2, 0));
     assert!(short.verdict.text.contains(". After that, source (stage 0) limits the run"), "{:?}", short.verdict);
     assert!(!short.verdict.advice.is_empty());

@@ -50,7 +50,7 @@ pub(super) fn verdict(report: &Report, limit: Limit, share: f64) -> Verdict {
 /// Returns the largest cause of waits for a stage. Waits for the reader, the queue and the evaluation count as a single cause.
 fn largest_kind(report: &Report, stage: usize) -> Cause {
     let of = |is: fn(Cause) -> bool| -> f64 {
-        report.why.iter().filter(|part| part.stage == Some(stage) && is(part.cause)).map(|part| part.share).sum()
+        report.waits.why.iter().filter(|part| part.stage == Some(stage) && is(part.cause)).map(|part| part.share).sum()
     };
     let kinds = [
         (Cause::Evaluation, of(|cause| matches!(cause, Cause::Reader | Cause::Queue | Cause::Evaluation))),
@@ -86,7 +86,7 @@ fn of_stage(report: &Report, stage: &StageReport, share: f64) -> Verdict {
             }],
         ),
         Cause::Store => {
-            let used = report.why.iter().find_map(|why| why.store).unwrap_or_default();
+            let used = report.waits.why.iter().find_map(|why| why.store).unwrap_or_default();
             let again = if used.retries > 0 { format!(", {} asked again", used.retries) } else { String::new() };
             let read = bytes(used.bytes as f64);
             let text =
@@ -113,7 +113,7 @@ fn of_stage(report: &Report, stage: &StageReport, share: f64) -> Verdict {
 
 /// Returns an upper bound of the speedup if waits of `share` of the wall time disappear.
 fn gain(report: &Report, share: f64) -> f64 {
-    let of_steady = (share * report.wall_s / (report.wall_s - report.first_wait_s)).clamp(0.0, 0.99);
+    let of_steady = (share * report.wall_s / (report.wall_s - report.waits.first_wait_s)).clamp(0.0, 0.99);
     (1.0 / (1.0 - of_steady)).min(MOST_GAIN)
 }
 

@@ -176,21 +176,21 @@ impl Report {
         list.add(&RUN, self.wall_s);
         list.count(&ELEMENTS, self.delivered);
         list.add(&ELEMENTS_PER_S, self.delivered_per_s());
-        list.add(&WAIT_SHARE, self.consumer_wait_share);
-        list.add(&STEADY_WAIT, self.steady_wait_share);
-        list.add(&FIRST_WAIT, self.first_wait_s);
-        list.add(&HANDOVER, self.handover_share);
-        let of_cause = |cause| self.why.iter().filter(move |why| why.cause == cause);
+        list.add(&WAIT_SHARE, self.waits.consumer_wait_share);
+        list.add(&STEADY_WAIT, self.waits.steady_wait_share);
+        list.add(&FIRST_WAIT, self.waits.first_wait_s);
+        list.add(&HANDOVER, self.waits.handover_share);
+        let of_cause = |cause| self.waits.why.iter().filter(move |why| why.cause == cause);
         let causes = || Cause::ALL.into_iter().map(|cause| (cause, cause.name()));
         causes().for_each(|(cause, name)| list.of(&WAIT, name, of_cause(cause).map(|why| why.share).sum()));
         causes().for_each(|(cause, name)| list.of(&WAIT_S, name, of_cause(cause).map(|why| why.seconds).sum()));
-        list.add(&LONGEST, self.longest_waits.first().map_or(0.0, |wait| wait.wait_s));
-        list.add(&NEXT_P50, self.next_p50_us / 1e6);
-        list.add(&NEXT_P99, self.next_p99_us / 1e6);
-        self.buffer_fill.iter().for_each(|&fill| list.add(&BUFFER, fill));
-        list.add(&THREADS, self.threads as f64);
-        list.add(&BUSY, self.threads_busy_share);
-        list.add(&CORES, self.cores as f64);
+        list.add(&LONGEST, self.waits.longest_waits.first().map_or(0.0, |wait| wait.wait_s));
+        list.add(&NEXT_P50, self.waits.next_p50_us / 1e6);
+        list.add(&NEXT_P99, self.waits.next_p99_us / 1e6);
+        self.waits.buffer_fill.iter().for_each(|&fill| list.add(&BUFFER, fill));
+        list.add(&THREADS, self.execution.threads as f64);
+        list.add(&BUSY, self.execution.threads_busy_share);
+        list.add(&CORES, self.execution.cores as f64);
         self.packed(&mut list);
         self.workers.iter().for_each(|workers| of_workers(workers, &mut list));
         of_stages(&self.stages, &mut list);
@@ -246,9 +246,9 @@ fn of_stages(stages: &[StageReport], list: &mut List) {
         stages.iter().for_each(|stage| list.of(family, format!("{}_{}", stage.id, stage.name), figure(stage)));
     };
     each(&STAGE_WAIT, |stage| stage.wait_share);
-    each(&STAGE_SELF, |stage| stage.self_s);
-    each(&STAGE_CPU, |stage| stage.cpu_s);
-    each(&STAGE_BLOCKED, |stage| stage.blocked_s);
+    each(&STAGE_SELF, |stage| stage.work.self_s);
+    each(&STAGE_CPU, |stage| stage.work.cpu_s);
+    each(&STAGE_BLOCKED, |stage| stage.work.blocked_s);
     each(&STAGE_ELEMENTS, |stage| stage.elements as f64);
     each(&STAGE_RATE, |stage| stage.elements_per_s);
 }
@@ -281,7 +281,7 @@ mod tests {
         let expected = [
             ("input/elements", 50.0),
             ("input/elements_per_s", report.delivered_per_s()),
-            ("input/wait_share", report.consumer_wait_share),
+            ("input/wait_share", report.waits.consumer_wait_share),
             ("input/threads", 2.0),
             ("input/stage_elements/0_range", 99.0),
             ("input/stage_elements/1_map", 99.0),
@@ -291,7 +291,7 @@ mod tests {
         }
         let of = |name| metrics.iter().filter(move |metric| metric.family.name == name).map(|metric| metric.value);
         assert_eq!((of("wait").count(), of("wait_s").count()), (Cause::ALL.len(), Cause::ALL.len()));
-        assert!((of("wait").sum::<f64>() - report.why.iter().map(|why| why.share).sum::<f64>()).abs() < 1e-9);
+        assert!((of("wait").sum::<f64>() - report.waits.why.iter().map(|why| why.share).sum::<f64>()).abs() < 1e-9);
         assert!(value(&metrics, "input/buffer_share").is_some());
         assert_eq!((value(&metrics, "input/tokens"), value(&metrics, "input/workers")), (None, None));
     }

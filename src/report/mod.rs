@@ -68,22 +68,14 @@ pub use hosts::HostReport;
 /// `Display` prints text of at most 100 columns; `{report:80}` sets another width, at least 60. `Serialize` is for programs.
 ///
 /// Shares are of the consumer's wall time, from 0 to 1. The wall time runs from the first call of `next` to the end of the last.
-/// The parts of [`why`](Self::why) add up to [`consumer_wait_share`](Self::consumer_wait_share), not to 1.
-/// The [`wait_share`](StageReport::wait_share) of a stage is the sum of its parts. [`startup_share`](Self::startup_share),
-/// [`handover_share`](Self::handover_share) and [`aside_share`](Self::aside_share) count waits that belong to no stage.
+/// The parts of [`why`](Waits::why) add up to [`consumer_wait_share`](Waits::consumer_wait_share), not to 1.
+/// The [`wait_share`](StageReport::wait_share) of a stage is the sum of its parts. [`startup_share`](Waits::startup_share),
+/// [`handover_share`](Waits::handover_share) and [`aside_share`](Waits::aside_share) count waits that belong to no stage.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
-    /// Description of the evaluator of the pipeline.
-    pub executor: String,
-    /// Description of the delivered part of each batch and of the work done for it; `None` if whole batches were delivered.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub part: Option<String>,
-    /// Threads that evaluate the elementwise part; 0 if the consumer's own thread does.
-    pub threads: usize,
-    /// Share of time in which those threads had work, 0 to 1.
-    pub threads_busy_share: f64,
-    /// Cores available to this process.
-    pub cores: usize,
+    /// Threads and processes that evaluate the pipeline.
+    #[serde(flatten)]
+    pub execution: Execution,
     /// Seconds from the consumer's first call of `next` to the end of its last.
     pub wall_s: f64,
     /// Elements (batches) delivered to the consumer in this run.
@@ -95,6 +87,47 @@ pub struct Report {
     /// Share of all cores that other programs used during the run, 0 to 1; `None` if not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_cpu_share: Option<f64>,
+    /// Waits of the consumer.
+    #[serde(flatten)]
+    pub waits: Waits,
+    /// Worker processes, if they evaluate the elementwise part.
+    pub workers: Option<WorkersReport>,
+    /// Whether tuning adapts the number of threads to the consumer's demand.
+    pub is_tuned: bool,
+    /// Decisions about the threads of this process, with times and reasons.
+    pub decisions: Vec<Decision>,
+    /// Every stage, by id: sources first.
+    pub stages: Vec<StageReport>,
+    /// Counted remarks: sequences split, records skipped, ….
+    pub notes: Vec<(String, u64)>,
+    /// Remarks of stages on themselves, such as the reason for an engine slower than the best.
+    pub remarks: Vec<String>,
+    /// The bottleneck, and advice to remove it.
+    pub verdict: Verdict,
+    /// Data for a picture of the run.
+    #[serde(skip)]
+    picture: Arc<Picture>,
+}
+
+/// Threads and processes that evaluate a pipeline.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Execution {
+    /// Description of the evaluator of the pipeline.
+    pub executor: String,
+    /// Description of the delivered part of each batch and of the work done for it; `None` if whole batches were delivered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part: Option<String>,
+    /// Threads that evaluate the elementwise part; 0 if the consumer's own thread does.
+    pub threads: usize,
+    /// Share of time in which those threads had work, 0 to 1.
+    pub threads_busy_share: f64,
+    /// Cores available to this process.
+    pub cores: usize,
+}
+
+/// Waits of a consumer in a run. Shares are of the wall time.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Waits {
     /// Share of the wall time that the consumer waited in `next`.
     pub consumer_wait_share: f64,
     /// Share of the time after the first call of `next` that the consumer waited.
@@ -121,23 +154,6 @@ pub struct Report {
     pub next_p99_us: f64,
     /// Mean share of the buffer that was full when the consumer called `next`, 0 to 1; `None` without a buffer.
     pub buffer_fill: Option<f64>,
-    /// Worker processes, if they evaluate the elementwise part.
-    pub workers: Option<WorkersReport>,
-    /// Whether tuning adapts the number of threads to the consumer's demand.
-    pub is_tuned: bool,
-    /// Decisions about the threads of this process, with times and reasons.
-    pub decisions: Vec<Decision>,
-    /// Every stage, by id: sources first.
-    pub stages: Vec<StageReport>,
-    /// Counted remarks: sequences split, records skipped, ….
-    pub notes: Vec<(String, u64)>,
-    /// Remarks of stages on themselves, such as the reason for an engine slower than the best.
-    pub remarks: Vec<String>,
-    /// The bottleneck, and advice to remove it.
-    pub verdict: Verdict,
-    /// Data for a picture of the run.
-    #[serde(skip)]
-    picture: Arc<Picture>,
 }
 
 /// Level of detail of a report.
@@ -200,16 +216,11 @@ pub struct StageReport {
     pub params: String,
     /// Place in which the stage ran.
     pub place: Place,
-    /// Share of the wall time that the consumer waited because of this stage: the sum of its parts in [`why`](Report::why).
+    /// Share of the wall time that the consumer waited because of this stage: the sum of its parts in [`why`](Waits::why).
     pub wait_share: f64,
-    /// Seconds of the stage's own work on all threads, estimated from a sample if elements are cheap.
-    pub self_s: f64,
-    /// Seconds of `self_s` on a core. `cpu_s`, `blocked_s` and `lock_s` are 0 if the system does not report them.
-    pub cpu_s: f64,
-    /// Seconds of `self_s` spent blocked on a disk, a network or a sleep.
-    pub blocked_s: f64,
-    /// Seconds of `self_s` spent waiting for the interpreter's lock. The remainder was spent waiting for a core.
-    pub lock_s: f64,
+    /// Own work of the stage.
+    #[serde(flatten)]
+    pub work: StageWork,
     /// Whether most of the stage's work takes the interpreter's lock.
     pub interpreted: bool,
     /// Microseconds of the stage's own work per element that left it.
@@ -225,17 +236,40 @@ pub struct StageReport {
     /// Work of the stage on other machines, one entry per machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostReport>,
-    #[serde(skip, default = "StageReport::unknown_role")]
+    #[serde(skip)]
+    traits: Traits,
+}
+
+/// Own work of a stage.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct StageWork {
+    /// Seconds of the stage's own work on all threads, estimated from a sample if elements are cheap.
+    pub self_s: f64,
+    /// Seconds of `self_s` on a core. `cpu_s`, `blocked_s` and `lock_s` are 0 if the system does not report them.
+    pub cpu_s: f64,
+    /// Seconds of `self_s` spent blocked on a disk, a network or a sleep.
+    pub blocked_s: f64,
+    /// Seconds of `self_s` spent waiting for the interpreter's lock. The remainder was spent waiting for a core.
+    pub lock_s: f64,
+}
+
+/// Properties of a stage on which the verdict depends.
+#[derive(Clone, Copy, Debug)]
+struct Traits {
     role: Role,
     /// Whether the stage reads elements from stores.
-    #[serde(skip)]
     reads_far: bool,
     /// Whether the stage is elementwise but follows the stages that an executor evaluates.
-    #[serde(skip)]
     is_behind: bool,
     /// Whether the stage cannot run on several threads: it reads the stream, or depends on earlier elements.
-    #[serde(skip)]
     in_order: bool,
+}
+
+/// The traits of a deserialized stage do not matter: the report already contains its advice.
+impl Default for Traits {
+    fn default() -> Self {
+        Self { role: Role::Elementwise, reads_far: false, is_behind: false, in_order: false }
+    }
 }
 
 impl Report {
@@ -294,27 +328,35 @@ impl Report {
         };
         let (is_drained, others_cpu_share) = command(recorder, workers.as_ref());
         let mut report = Self {
-            executor: executor.to_string(),
-            part: None,
-            threads,
-            threads_busy_share: if threads > 0 && wall > 0.0 { (busy / (wall * threads as f64)).min(1.0) } else { 0.0 },
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            execution: Execution {
+                executor: executor.to_string(),
+                part: None,
+                threads,
+                threads_busy_share: if threads > 0 && wall > 0.0 {
+                    (busy / (wall * threads as f64)).min(1.0)
+                } else {
+                    0.0
+                },
+                cores: std::thread::available_parallelism().map_or(1, usize::from),
+            },
             wall_s: wall,
             delivered: meter.delivered,
             is_drained,
             others_cpu_share,
-            consumer_wait_share: share(whole.waited.as_secs_f64()),
-            steady_wait_share: if steady_s > 0.0 { (steady_wait_s / steady_s).min(1.0) } else { 0.0 },
-            first_wait_s: whole.first_wait.as_secs_f64(),
-            startup_share: rest.startup,
-            startup: startup::causes(whole.first_wait, workers.as_ref(), first, &stages),
-            handover_share: rest.handover,
-            aside_share: rest.aside,
-            why,
-            longest_waits,
-            next_p50_us: us(0.5),
-            next_p99_us: us(0.99),
-            buffer_fill: meter.fill(),
+            waits: Waits {
+                consumer_wait_share: share(whole.waited.as_secs_f64()),
+                steady_wait_share: if steady_s > 0.0 { (steady_wait_s / steady_s).min(1.0) } else { 0.0 },
+                first_wait_s: whole.first_wait.as_secs_f64(),
+                startup_share: rest.startup,
+                startup: startup::causes(whole.first_wait, workers.as_ref(), first, &stages),
+                handover_share: rest.handover,
+                aside_share: rest.aside,
+                why,
+                longest_waits,
+                next_p50_us: us(0.5),
+                next_p99_us: us(0.99),
+                buffer_fill: meter.fill(),
+            },
             workers,
             is_tuned: run.is_tuned(),
             decisions: run.decisions(),
@@ -383,10 +425,13 @@ fn stage_reports(pipeline: &dyn Stage, totals: &[StageTally], wall: f64, threade
         let tally = totals.get(stages.len()).cloned().unwrap_or_default();
         let place = self::place(place, &tally);
         let is_behind = is_behind && place != Place::Threads;
-        stages.push(StageReport { is_behind, ..StageReport::new(stages.len(), node, place, &tally, wall) });
+        let mut report = StageReport::new(stages.len(), node, place, &tally, wall);
+        report.traits.is_behind = is_behind;
+        stages.push(report);
     });
     let mut reports = stages.iter_mut();
-    pipeline.walk_in_order(&mut |_, in_order| reports.by_ref().take(1).for_each(|stage| stage.in_order = in_order));
+    pipeline
+        .walk_in_order(&mut |_, in_order| reports.by_ref().take(1).for_each(|stage| stage.traits.in_order = in_order));
     stages
 }
 
@@ -429,11 +474,6 @@ impl StageReport {
         self.place == Place::Threads
     }
 
-    /// Returns the role of a deserialized stage. The value does not matter: the report already contains its advice.
-    fn unknown_role() -> Role {
-        Role::Elementwise
-    }
-
     fn new(id: usize, stage: &dyn Stage, place: Place, tally: &StageTally, wall: f64) -> Self {
         let per_s = |n: u64| if wall > 0.0 { n as f64 / wall } else { 0.0 };
         let counts = &tally.counts;
@@ -444,10 +484,12 @@ impl StageReport {
             params: stage.params(),
             place,
             wait_share: 0.0,
-            self_s,
-            cpu_s: counts.seconds_of(counts.cpu_ns),
-            blocked_s: counts.seconds_of(counts.blocked_ns),
-            lock_s: counts.seconds_of(counts.lock_ns),
+            work: StageWork {
+                self_s,
+                cpu_s: counts.seconds_of(counts.cpu_ns),
+                blocked_s: counts.seconds_of(counts.blocked_ns),
+                lock_s: counts.seconds_of(counts.lock_ns),
+            },
             interpreted: 2 * counts.interpreted_ns > counts.looked_ns,
             self_us_per_element: self_s * 1e6 / counts.elements.max(1) as f64,
             p99_us: tally.latency.value_at_quantile(0.99) as f64 / 1e3,
@@ -455,10 +497,7 @@ impl StageReport {
             elements_per_s: per_s(counts.elements),
             bytes_per_s: per_s(counts.bytes),
             hosts: Vec::new(),
-            role: stage.role(),
-            reads_far: stage.node().reads.far,
-            is_behind: false,
-            in_order: false,
+            traits: Traits { role: stage.role(), reads_far: stage.node().reads.far, ..Traits::default() },
         }
     }
 }

@@ -42,7 +42,7 @@ impl Load {
     pub(super) fn of(report: &Report) -> Self {
         let elements = report.delivered.max(1) as f64;
         let processes = report.workers.as_ref().map_or(0, |workers| workers.workers.len().max(1));
-        let crew = Crew { threads: report.threads, processes };
+        let crew = Crew { threads: report.execution.threads, processes };
         let mut load = Self {
             cpu: 0.0,
             blocked: 0.0,
@@ -50,17 +50,17 @@ impl Load {
             suffix: 0.0,
             consumer: 0.0,
             measured: 0.0,
-            cores: report.cores.max(1) as f64,
+            cores: report.execution.cores.max(1) as f64,
             crew,
         };
-        let per_process = report.threads as f64 / processes.max(1) as f64;
-        let locked: f64 = report.stages.iter().filter(|stage| stage.interpreted).map(|stage| stage.cpu_s).sum();
+        let per_process = report.execution.threads as f64 / processes.max(1) as f64;
+        let locked: f64 = report.stages.iter().filter(|stage| stage.interpreted).map(|stage| stage.work.cpu_s).sum();
         // Inside a long function, a wait for the lock cannot be distinguished from other waits.
         let taken = per_process > 1.0 && locked > LOCKED * report.wall_s * processes.max(1) as f64;
         for stage in &report.stages {
             let Times { cpu, blocked } = Times::of(stage, load.has_cores());
             if !is_elementwise(stage) {
-                load.suffix += stage.self_s / elements;
+                load.suffix += stage.work.self_s / elements;
                 continue;
             }
             load.cpu += cpu / elements;
@@ -70,14 +70,14 @@ impl Load {
         if load.has_cores() && load.cpu > 0.0 {
             // The remaining busy time of threads, mostly waits for a core that another program took.
             let on_threads = report.stages.iter().filter(|stage| stage.place == Place::Threads);
-            let busy_s = report.threads_busy_share * report.threads as f64 * report.wall_s;
-            let other = (busy_s - on_threads.map(|stage| stage.self_s).sum::<f64>()).max(0.0) / elements;
+            let busy_s = report.execution.threads_busy_share * report.execution.threads as f64 * report.wall_s;
+            let other = (busy_s - on_threads.map(|stage| stage.work.self_s).sum::<f64>()).max(0.0) / elements;
             load.locked += other * load.locked / load.cpu;
             load.cpu += other;
         }
-        let steady_s = (report.wall_s - report.first_wait_s).max(0.0);
+        let steady_s = (report.wall_s - report.waits.first_wait_s).max(0.0);
         load.measured = steady_s / report.delivered.saturating_sub(1).max(1) as f64;
-        load.consumer = load.measured * (1.0 - report.steady_wait_share);
+        load.consumer = load.measured * (1.0 - report.waits.steady_wait_share);
         load
     }
 
@@ -111,7 +111,7 @@ impl Load {
             let locked = if stage.interpreted { left(self.locked, cpu) } else { self.locked };
             Self { cpu: left(self.cpu, cpu), blocked: left(self.blocked, blocked), locked, ..self }
         } else {
-            Self { suffix: left(self.suffix, stage.self_s / elements), ..self }
+            Self { suffix: left(self.suffix, stage.work.self_s / elements), ..self }
         };
         self.speedup_to(other.period(self.crew))
     }
@@ -158,15 +158,16 @@ impl Times {
     /// Waits for the lock are not counted, nor are waits for a core if the crew has more threads than cores. If all threads `have_cores`,
     /// other programs took the cores and are expected to keep them: such waits count as CPU time.
     fn of(stage: &StageReport, have_cores: bool) -> Self {
-        let known = stage.cpu_s + stage.blocked_s + stage.lock_s;
+        let known = stage.work.cpu_s + stage.work.blocked_s + stage.work.lock_s;
         if known <= 0.0 {
-            return Self { cpu: stage.self_s, blocked: 0.0 };
+            return Self { cpu: stage.work.self_s, blocked: 0.0 };
         }
-        let taken = if have_cores { (stage.self_s - known).max(0.0) } else { 0.0 };
-        Self { cpu: stage.cpu_s + taken, blocked: stage.blocked_s }
+        let taken = if have_cores { (stage.work.self_s - known).max(0.0) } else { 0.0 };
+        Self { cpu: stage.work.cpu_s + taken, blocked: stage.work.blocked_s }
     }
 }
 
 fn is_elementwise(stage: &StageReport) -> bool {
-    stage.place == Place::Threads || (stage.place == Place::Consumer && !stage.in_order && !stage.is_behind)
+    stage.place == Place::Threads
+        || (stage.place == Place::Consumer && !stage.traits.in_order && !stage.traits.is_behind)
 }

@@ -78,7 +78,7 @@ fn what_is_behind_a_cut_runs_where_the_stream_is_read() {
 fn a_stage_is_behind_the_executor_if_it_is_behind_a_cut() {
     for executor in [Executor::Threads(2), Executor::Inline] {
         let report = report(executor);
-        let behind: Vec<_> = report.stages.iter().map(|stage| stage.is_behind).collect();
+        let behind: Vec<_> = report.stages.iter().map(|stage| stage.traits.is_behind).collect();
         assert_eq!(behind[..3], [false, false, true], "{report}");
     }
 }

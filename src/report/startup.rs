@@ -56,7 +56,7 @@ mod tests {
         };
         let mut loader = Range::new(0, 100).map(slow).to_iter().batch(4).loader().executor(executor).build().unwrap();
         loader.next().unwrap().unwrap();
-        loader.report().startup
+        loader.report().waits.startup
     }
 
     /// A single test, because all loaders of a process see the objects that are made.

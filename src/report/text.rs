@@ -34,32 +34,37 @@ impl fmt::Display for Report {
             self.wall_s,
             count(self.delivered as f64),
             count(self.delivered_per_s()),
-            self.executor,
-            if self.threads > 0 { format!(" {:.0} % busy", self.threads_busy_share * 100.0) } else { String::new() }
+            self.execution.executor,
+            if self.execution.threads > 0 {
+                format!(" {:.0} % busy", self.execution.threads_busy_share * 100.0)
+            } else {
+                String::new()
+            }
         )?;
-        if let Some(part) = &self.part {
+        if let Some(part) = &self.execution.part {
             wrapped(f, "part ", part)?;
         }
         let fill = self
+            .waits
             .buffer_fill
             .map_or_else(String::new, |fill| format!(" · buffer {:.0}{NO_BREAK}% full when asked", fill * 100.0));
         let waited = format!(
             "{}{} · next() p50 {} p99 {}{fill}",
-            unbroken(&format!("{} of the time", percent(self.consumer_wait_share))),
+            unbroken(&format!("{} of the time", percent(self.waits.consumer_wait_share))),
             self.parts(),
-            unbroken(&latency(self.next_p50_us)),
-            unbroken(&latency(self.next_p99_us))
+            unbroken(&latency(self.waits.next_p50_us)),
+            unbroken(&latency(self.waits.next_p99_us))
         );
         wrapped(f, if self.is_drained { "waits took " } else { "the consumer waited " }, &waited)?;
-        if let Some(why) = super::why::in_words(&self.why, &self.stages) {
+        if let Some(why) = super::why::in_words(&self.waits.why, &self.stages) {
             wrapped(f, "why ", &why)?;
         }
-        if let Some(longest) = super::why::longest_in_words(&self.longest_waits, &self.stages) {
+        if let Some(longest) = super::why::longest_in_words(&self.waits.longest_waits, &self.stages) {
             wrapped(f, "longest ", &longest)?;
         }
         if self.delivered > 0 {
-            let first = unbroken(&time(self.first_wait_s * 1e6));
-            let causes: String = self.startup.iter().map(|cause| format!("; {cause}")).collect();
+            let first = unbroken(&time(self.waits.first_wait_s * 1e6));
+            let causes: String = self.waits.startup.iter().map(|cause| format!("; {cause}")).collect();
             wrapped(f, "start-up ", &format!("{first} until the first element{causes}"))?;
         }
         if let Some(workers) = &self.workers {
@@ -99,10 +104,10 @@ impl Report {
     fn parts(&self) -> String {
         let stages: f64 = self.stages.iter().map(|stage| stage.wait_share).sum();
         let parts = [
-            ("start-up", self.startup_share),
+            ("start-up", self.waits.startup_share),
             ("for stages", stages),
-            ("hand-over", self.handover_share),
-            ("for what is no stage's", self.aside_share),
+            ("hand-over", self.waits.handover_share),
+            ("for what is no stage's", self.waits.aside_share),
         ];
         // Parts that would print as 0.0 % are left out.
         let shown: Vec<_> = parts.into_iter().filter(|(_, share)| *share >= 0.000_5).collect();
@@ -123,16 +128,16 @@ fn stage_line(f: &mut fmt::Formatter<'_>, stage: &StageReport) -> fmt::Result {
     let filled = ((stage.wait_share * BAR as f64).round() as usize).min(BAR);
     let name = format!("{} {}", stage.id, stage.name);
     // A stage without work per element, which only reorders indices, has no figures.
-    let worked = stage.self_s > 0.0;
+    let worked = stage.work.self_s > 0.0;
     let dash = |text: String| if worked { text } else { "–".into() };
-    let known = stage.cpu_s + stage.blocked_s + stage.lock_s > 0.0;
-    let part = |seconds: f64| if known { format!("{:.0}%", 100.0 * seconds / stage.self_s) } else { "–".into() };
+    let known = stage.work.cpu_s + stage.work.blocked_s + stage.work.lock_s > 0.0;
+    let part = |seconds: f64| if known { format!("{:.0}%", 100.0 * seconds / stage.work.self_s) } else { "–".into() };
     let cells = [
         dash(format!("{:.1}%", stage.wait_share * 100.0)),
         dash(time(stage.self_us_per_element)),
-        part(stage.cpu_s),
-        part(stage.blocked_s),
-        if stage.interpreted { part(stage.lock_s) } else { "–".into() },
+        part(stage.work.cpu_s),
+        part(stage.work.blocked_s),
+        if stage.interpreted { part(stage.work.lock_s) } else { "–".into() },
         if stage.elements > 0 { count(stage.elements as f64) } else { "–".into() },
         if stage.elements > 0 { count(stage.elements_per_s) } else { "–".into() },
         if stage.bytes_per_s > 0.0 { bytes(stage.bytes_per_s) } else { "–".into() },

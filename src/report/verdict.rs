@@ -94,18 +94,18 @@ pub(super) fn judge(report: &Report) -> Verdict {
     if report.delivered == 0 {
         return of("none", "nothing was delivered yet".into());
     }
-    let waited: f64 = report.why.iter().map(|part| part.share).sum();
-    let mut limits = causes::limits(&report.why).into_iter();
+    let waited: f64 = report.waits.why.iter().map(|part| part.share).sum();
+    let mut limits = causes::limits(&report.waits.why).into_iter();
     let Some((limit, share)) = limits.next().filter(|_| waited >= KEEPS_UP) else {
         let limit = if report.is_drained { "the loop that takes the batches" } else { "the consumer" };
         return of("consumer", format!("nothing: {limit} is the limit, and waited {} of the time", percent(waited)));
     };
-    let steady_s = report.wall_s - report.first_wait_s;
+    let steady_s = report.wall_s - report.waits.first_wait_s;
     let is_short = report.delivered <= STEADY.0 || steady_s < STEADY.1;
     let busy = report.others_cpu_share.filter(|share| *share > BUSY);
     if limit == Limit::Start {
         let [took, all] = [share, 1.0].map(|share| time(share * report.wall_s * 1e6));
-        let causes: String = report.startup.iter().map(|cause| format!("; {cause}")).collect();
+        let causes: String = report.waits.startup.iter().map(|cause| format!("; {cause}")).collect();
         let text = format!("start-up limits the run: it took {took} of {all}{causes}");
         let rest = (waited - share).max(0.0);
         let next = limits.next().filter(|_| rest >= KEEPS_UP && !is_short && busy.is_none());
@@ -125,7 +125,7 @@ pub(super) fn judge(report: &Report) -> Verdict {
         return of("machine", text);
     }
     if is_short {
-        let (first, rest) = (time(report.first_wait_s * 1e6), time(steady_s.max(0.0) * 1e6));
+        let (first, rest) = (time(report.waits.first_wait_s * 1e6), time(steady_s.max(0.0) * 1e6));
         let text = format!(
             "the run is too short for a verdict: {first} before the first element, and {} more in {rest}",
             report.delivered - 1
@@ -139,12 +139,12 @@ pub(super) fn judge(report: &Report) -> Verdict {
 pub(super) fn advise(report: &Report, worst: &StageReport, wait_share: f64) -> Vec<Advice> {
     let load = Load::of(report);
     let mut advice = Vec::new();
-    if worst.place != Place::Suffix && !worst.is_behind {
+    if worst.place != Place::Suffix && !worst.traits.is_behind {
         advice.extend(more(report, load));
     }
     let first = advice.iter().any(|advice| advice.expected_speedup >= FIRST);
     // Upper bound: all waits for the stage disappear, and the consumer waits for nothing else instead.
-    let share = wait_share * report.wall_s / (report.wall_s - report.first_wait_s);
+    let share = wait_share * report.wall_s / (report.wall_s - report.waits.first_wait_s);
     let expected_speedup = load.without(worst, report.delivered).min(1.0 / (1.0 - share.clamp(0.0, 0.99)));
     let text = cheaper(report, worst, load);
     advice.push(Advice { text, change: Change::Cheaper(worst.id), expected_speedup });
@@ -160,7 +160,7 @@ fn more(report: &Report, load: Load) -> Option<Advice> {
     if report.is_tuned {
         return None;
     }
-    let most = 1.0 / (1.0 - report.steady_wait_share.clamp(0.0, 0.99));
+    let most = 1.0 / (1.0 - report.waits.steady_wait_share.clamp(0.0, 0.99));
     let gain = |crew: Crew| load.with_crew(crew).min(most);
     let now = load.crew;
     let threads = load.useful_threads(now.processes).max(now.threads);
@@ -192,13 +192,15 @@ fn more(report: &Report, load: Load) -> Option<Advice> {
 
 /// Returns a remedy that makes this kind of stage cheaper. The gain printed with it is the gain from removing the stage.
 fn cheaper(report: &Report, stage: &StageReport, load: Load) -> String {
-    if let Some(less) = super::decoding::advice(&stage.name, &report.notes).filter(|_| stage.role == Role::Source) {
+    if let Some(less) =
+        super::decoding::advice(&stage.name, &report.notes).filter(|_| stage.traits.role == Role::Source)
+    {
         return less;
     }
-    let blocked = if stage.self_s > 0.0 { stage.blocked_s / stage.self_s } else { 0.0 };
+    let blocked = if stage.work.self_s > 0.0 { stage.work.blocked_s / stage.work.self_s } else { 0.0 };
     let waits = if blocked >= 0.05 { format!(", {:.0} % of it waiting", 100.0 * blocked) } else { String::new() };
     let cost = format!("{} per element{waits}", time(stage.self_us_per_element));
-    let what = match (stage.name.as_str(), stage.role) {
+    let what = match (stage.name.as_str(), stage.traits.role) {
         ("tokenise", _) => "tokenise once and store the ids".to_owned(),
         (_, Role::Source) if blocked > 0.5 => format!("use faster storage, or read more in parallel ({cost})"),
         (_, Role::Source) => "read from faster storage, fewer columns, or a format with less to parse".to_owned(),
@@ -209,8 +211,8 @@ fn cheaper(report: &Report, stage: &StageReport, load: Load) -> String {
     };
     match stage.place {
         Place::Threads if load.takes_all_cores() => format!("{what}; all cores are busy, so more threads gain nothing"),
-        _ if stage.is_behind => format!("move the stage before mp_prefetch, so that workers run it; or {what}"),
-        _ if stage.in_order && stage.role == Role::Source => match stage.name.as_str() {
+        _ if stage.traits.is_behind => format!("move the stage before mp_prefetch, so that workers run it; or {what}"),
+        _ if stage.traits.in_order && stage.traits.role == Role::Source => match stage.name.as_str() {
             "source" => {
                 format!(
                     "yield cheaper elements ({cost}), and do the rest in a `map` after the source, which threads run"

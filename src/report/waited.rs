@@ -57,12 +57,12 @@ mod tests {
 
     /// Returns stages from `work`: whether each runs before the border, its seconds of work, and the share spent waiting for the lock.
     fn stages(work: &[(bool, f64, f64)]) -> Vec<StageReport> {
-        let of = |(id, &(ahead, self_s, lock)): (usize, &(bool, f64, f64))| StageReport {
-            lock_s: lock * self_s,
-            cpu_s: (1.0 - lock) * self_s,
-            interpreted: id % 2 == 0,
-            reads_far: id == 0,
-            ..stage(id, "map", Role::Elementwise, if ahead { Place::Threads } else { Place::Suffix }, self_s)
+        let of = |(id, &(ahead, self_s, lock)): (usize, &(bool, f64, f64))| {
+            let place = if ahead { Place::Threads } else { Place::Suffix };
+            let mut stage = stage(id, "map", Role::Elementwise, place, self_s);
+            (stage.work.lock_s, stage.work.cpu_s) = (lock * self_s, (1.0 - lock) * self_s);
+            (stage.interpreted, stage.traits.reads_far) = (id % 2 == 0, id == 0);
+            stage
         };
         work.iter().enumerate().map(of).collect()
     }
@@ -139,7 +139,8 @@ mod tests {
             // The verdict gives the largest sum of the account.
             let largest = stages.iter().map(|stage| stage.wait_share).fold(rest.startup, f64::max);
             let largest = why.iter().filter(|part| part.stage.is_none()).map(|part| part.share).fold(largest, f64::max);
-            let run = Report { wall_s: 20.0, delivered: 1000, why: why.clone(), stages: stages.clone(), ..scenes::nothing() };
+            let mut run = Report { wall_s: 20.0, delivered: 1000, stages: stages.clone(), ..scenes::nothing() };
+            run.waits.why.clone_from(&why);
             let verdict = super::super::verdict::judge(&run);
             match verdict.stage {
                 Some(id) => prop_assert_eq!(stages[id].wait_share, largest, "{:?}", verdict),

@@ -91,8 +91,12 @@ impl Locks {
 
     /// Returns the seconds in which functions of a stage held the lock: time on a core, without their waits for the lock.
     fn held(self, stage: &StageReport) -> f64 {
-        let known = (stage.cpu_s + stage.blocked_s).max(1e-9);
-        if self.are_held_by(stage) { (stage.self_s - stage.lock_s).max(0.0) * stage.cpu_s / known } else { 0.0 }
+        let known = (stage.work.cpu_s + stage.work.blocked_s).max(1e-9);
+        if self.are_held_by(stage) {
+            (stage.work.self_s - stage.work.lock_s).max(0.0) * stage.work.cpu_s / known
+        } else {
+            0.0
+        }
     }
 }
 
@@ -123,11 +127,11 @@ impl Parts {
     /// Divides a wait among stages in proportion to their work on its cause; leaves it unattributed if no stage worked.
     fn divide(&mut self, cause: Cause, seconds: f64, stages: &[StageReport]) {
         let done = |stage: &StageReport| {
-            let work = |is_its: bool| if is_its { (stage.self_s - stage.lock_s).max(0.0) } else { 0.0 };
+            let work = |is_its: bool| if is_its { (stage.work.self_s - stage.work.lock_s).max(0.0) } else { 0.0 };
             match cause {
                 Cause::Reader => work(stage.place != Place::Threads),
                 Cause::Queue | Cause::Evaluation | Cause::HeadOfLine => work(stage.place == Place::Threads),
-                Cause::Store if stage.reads_far => stage.self_s.max(1e-9),
+                Cause::Store if stage.traits.reads_far => stage.work.self_s.max(1e-9),
                 _ => 0.0,
             }
         };

@@ -62,9 +62,10 @@ mod from_workers {
             );
             let report = put.report();
             // What it took to send them was waited for, too.
-            let (told, waited) = (report.why.iter().map(|why| why.share).sum::<f64>(), report.consumer_wait_share);
+            let (told, waited) =
+                (report.waits.why.iter().map(|why| why.share).sum::<f64>(), report.waits.consumer_wait_share);
             assert!((told - waited).abs() <= 0.01 * waited.max(0.05), "{told} of {waited}: {report}");
-            assert!(report.why.iter().any(|why| why.cause == Cause::Transfer && why.seconds > 0.0), "{report}");
+            assert!(report.waits.why.iter().any(|why| why.cause == Cause::Transfer && why.seconds > 0.0), "{report}");
             assert_eq!(report.workers.unwrap().copies, 0);
             drop(put);
             for batch in &sent {

@@ -157,7 +157,7 @@ fn rows_are_dealt_by_the_plan_as_by_what_they_hold() {
                 let remarks = [&mut planned, &mut held].map(|host| host.loader.report().remarks.join("\n"));
                 assert_eq!(remarks[0], remarks[1]);
                 assert!(remarks[0].contains("a balanced deal "), "{remarks:?}");
-                let text = planned.loader.report().part.unwrap();
+                let text = planned.loader.report().execution.part.unwrap();
                 assert!(text.contains("plans all rows from keys"), "{text}");
                 sum.add(planned.digest);
             }
@@ -230,7 +230,7 @@ fn costs_that_no_plan_says_are_read_from_the_rows() {
         };
         let (held, mut planned) = (take(false), take(true));
         assert_eq!((planned.rows, planned.digest), (held.rows, held.digest));
-        let text = planned.loader.report().part.unwrap();
+        let text = planned.loader.report().execution.part.unwrap();
         assert!(text.contains("evaluates all elements and takes its rows"), "{text}");
         assert!(text.ends_with("; rows are dealt by costs that keys do not contain"), "{text}");
     }
@@ -238,7 +238,7 @@ fn costs_that_no_plan_says_are_read_from_the_rows() {
     let ds = documents(&made, 0).to_iter().map(|e| Element::new().with("id", e.array("id").unwrap().clone())).batch(4);
     let mut host = ds.loader().part(Part::of(1, 2)).deal(cost(Cost::column("id"))).build().unwrap();
     let batch = host.next().unwrap().unwrap();
-    let text = host.report().part.unwrap();
+    let text = host.report().execution.part.unwrap();
     assert!(text.ends_with("takes its rows: rows are dealt by cost"), "{text}");
     assert_eq!(batch.num_rows().unwrap(), 2);
     let short = packed().batch(10).boxed().loader().part(Part::of(1, 4)).deal(cost(Cost::new(1, 1))).keys(Known);

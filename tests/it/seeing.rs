@@ -47,7 +47,11 @@ fn the_large_document_among_small_ones_is_named_by_file_and_line() {
     let file = documents(folder.path());
     let line = format!("{}:{}", file.display(), LARGE.0);
     let report = run(&file);
-    assert_eq!(report.longest_waits.first().and_then(|wait| wait.suspect.record.as_ref()), Some(&line), "{report}");
+    assert_eq!(
+        report.waits.longest_waits.first().and_then(|wait| wait.suspect.record.as_ref()),
+        Some(&line),
+        "{report}"
+    );
     let text = report.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains(&format!("({line}, 9 MiB), which took")), "{text}");
     let page = report.to_html();

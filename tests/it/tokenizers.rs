@@ -91,7 +91,7 @@ fn loading_it_is_a_cause_of_start_up() {
             .build()
             .unwrap();
         loader.next().unwrap().unwrap();
-        loader.report().startup
+        loader.report().waits.startup
     };
     let named = |causes: &[String]| causes.iter().any(|cause| cause.ends_with(" of it: a tokenizer loaded"));
     let lazily = causes(Box::new(load.clone()));

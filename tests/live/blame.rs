@@ -75,7 +75,7 @@ impl Fault {
 
     /// Whether `report` says it.
     fn is_found(&self, report: &Report) -> bool {
-        let longest = report.longest_waits.first();
+        let longest = report.waits.longest_waits.first();
         let longest_is = |cause| longest.is_some_and(|wait| wait.cause == cause);
         match *self {
             Self::Element { stage: 6, .. } => longest_is(Cause::Reader),
@@ -85,11 +85,12 @@ impl Fault {
                     && longest.is_some_and(|wait| wait.record.as_ref() == Some(&record) && wait.stage == Some(stage))
             }
             Self::Stage { stage, .. } => {
-                report.why.first().is_some_and(|why| why.stage == Some(stage)) && report.verdict.stage == Some(stage)
+                report.waits.why.first().is_some_and(|why| why.stage == Some(stage))
+                    && report.verdict.stage == Some(stage)
             }
             Self::Death { .. } => longest_is(Cause::Death),
             Self::Step { .. } => {
-                report.steady_wait_share < 0.1 && ["consumer", "start-up"].contains(&&*report.verdict.bottleneck)
+                report.waits.steady_wait_share < 0.1 && ["consumer", "start-up"].contains(&&*report.verdict.bottleneck)
             }
             Self::Leases { .. } => longest_is(Cause::Leases),
             Self::Cut { .. } => {
@@ -97,11 +98,16 @@ impl Fault {
                 longest_is(Cause::Store) && retried
             }
             Self::Slow { .. } => {
-                report.why.first().is_some_and(|why| why.cause == Cause::Store && why.stage == Some(0))
+                report.waits.why.first().is_some_and(|why| why.cause == Cause::Store && why.stage == Some(0))
                     && report.verdict.bottleneck == "store"
             }
             Self::Memory { .. } => {
-                report.why.iter().find(|why| why.cause != Cause::Start).is_some_and(|why| why.cause == Cause::Memory)
+                report
+                    .waits
+                    .why
+                    .iter()
+                    .find(|why| why.cause != Cause::Start)
+                    .is_some_and(|why| why.cause == Cause::Memory)
                     && report.verdict.bottleneck == "memory"
                     && matches!(report.verdict.advice[0].change, Change::Budget(_))
             }
@@ -276,15 +282,15 @@ fn run(fault: &Fault, by: By) -> Report {
 
 /// Checks that the shares add to the wait within a hundredth.
 fn adds_up(report: &Report) {
-    let (sum, waited) = (report.why.iter().map(|why| why.share).sum::<f64>(), report.consumer_wait_share);
+    let (sum, waited) = (report.waits.why.iter().map(|why| why.share).sum::<f64>(), report.waits.consumer_wait_share);
     assert!((sum - waited).abs() <= 0.01 * waited.max(0.05), "{sum} of {waited}: {report}");
     // The table, the first line and the causes are sums of the same parts.
     for stage in &report.stages {
-        let own: f64 = report.why.iter().filter(|why| why.stage == Some(stage.id)).map(|why| why.share).sum();
+        let own: f64 = report.waits.why.iter().filter(|why| why.stage == Some(stage.id)).map(|why| why.share).sum();
         assert!((own - stage.wait_share).abs() < 1e-9, "{own} is not {}: {report}", stage.wait_share);
     }
     let stages: f64 = report.stages.iter().map(|stage| stage.wait_share).sum();
-    let told = report.startup_share + report.handover_share + report.aside_share + stages;
+    let told = report.waits.startup_share + report.waits.handover_share + report.waits.aside_share + stages;
     assert!((told - sum).abs() < 1e-9, "{told} is not {sum}: {report}");
 }
 
@@ -307,7 +313,7 @@ fn faults_are_found() {
                     let report = run(&fault, by);
                     adds_up(&report);
                     if !fault.is_found(&report) {
-                        let (longest, why) = (report.longest_waits.first(), report.why.iter().take(3));
+                        let (longest, why) = (report.waits.longest_waits.first(), report.waits.why.iter().take(3));
                         let told = format!(
                             "{number} {fault:?} by {by:?}: {longest:?}\n{:?}\n{:?}",
                             why.collect::<Vec<_>>(),

@@ -38,7 +38,7 @@ fn grown<D: IterDataset<Item = i64> + 'static>(
 #[test]
 fn threads_grow_beyond_the_cores_where_elements_wait() {
     let loader = waits(2).unwrap().loader().executor(Executor::Auto).build().unwrap();
-    let report = grown(loader, |report| report.threads >= 16);
+    let report = grown(loader, |report| report.execution.threads >= 16);
     assert!(!report.decisions.is_empty() && report.is_tuned, "{report}");
 }
 
@@ -55,10 +55,10 @@ mod in_workers {
     #[test]
     fn a_worker_gets_more_threads_than_cores_where_elements_wait() {
         let loader = mp_prefetch(waits, 5, MpOptions::auto().ram_budget(1 << 30)).unwrap().build().unwrap();
-        let report = grown(loader, |report| report.threads >= 24);
+        let report = grown(loader, |report| report.execution.threads >= 24);
         let source = &report.stages[1];
-        assert!(report.is_tuned && source.blocked_s > 0.7 * source.self_s, "{report}");
-        assert!(report.startup.join(" ").contains("the first worker was ready after"), "{report}");
+        assert!(report.is_tuned && source.work.blocked_s > 0.7 * source.work.self_s, "{report}");
+        assert!(report.waits.startup.join(" ").contains("the first worker was ready after"), "{report}");
     }
 
     /// From one thread on, for elements that wait for something: more threads are better, and it finds that out.

@@ -88,8 +88,8 @@ fn each_is_named(run: impl Fn([u64; STAGES]) -> Report) {
         let expected = if slow == STAGES - 1 { STAGES } else { slow };
         assert_eq!(report.verdict.stage, Some(expected), "{report}");
         let stages: f64 = report.stages.iter().map(|stage| stage.wait_share).sum();
-        let shares = stages + report.startup_share + report.handover_share + report.aside_share;
-        assert!((shares - report.consumer_wait_share).abs() < 1e-6, "{report}");
+        let shares = stages + report.waits.startup_share + report.waits.handover_share + report.waits.aside_share;
+        assert!((shares - report.waits.consumer_wait_share).abs() < 1e-6, "{report}");
     }
 }
 
@@ -151,10 +151,13 @@ fn waiting_is_told_from_computing() {
         assert_eq!(loader.by_ref().take(40).filter_map(Result::ok).count(), 40);
         let report = loader.report();
         let [source, map] = [0, 1].map(|id| &report.stages[id]);
-        assert!(source.blocked_s > 0.7 * source.self_s && source.cpu_s < 0.2 * source.self_s, "{report}");
+        assert!(
+            source.work.blocked_s > 0.7 * source.work.self_s && source.work.cpu_s < 0.2 * source.work.self_s,
+            "{report}"
+        );
         // Others may take the core from it, but it waits for nothing else.
-        assert!(map.blocked_s < 0.2 * map.self_s && map.cpu_s > map.blocked_s, "{report}");
-        assert!(!source.interpreted && source.lock_s == 0.0);
+        assert!(map.work.blocked_s < 0.2 * map.work.self_s && map.work.cpu_s > map.work.blocked_s, "{report}");
+        assert!(!source.interpreted && source.work.lock_s == 0.0);
     }
 }
 
@@ -199,6 +202,9 @@ fn start_up_is_a_limit_of_its_own() {
     }
     let report = loader.report();
     assert_eq!((&*report.verdict.bottleneck, report.verdict.stage), ("start-up", None), "{report}");
-    assert!(report.startup_share > 0.3 && report.consumer_wait_share >= report.startup_share, "{report}");
+    assert!(
+        report.waits.startup_share > 0.3 && report.waits.consumer_wait_share >= report.waits.startup_share,
+        "{report}"
+    );
     assert!(report.verdict.advice.is_empty() && report.to_string().contains("\nstart-up 3"), "{report}");
 }

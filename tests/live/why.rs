@@ -18,7 +18,7 @@ fn run(loader: &mut gristmill::Loader<impl IterDataset + 'static>, step: Duratio
 }
 
 fn adds_up(report: &Report) {
-    let (sum, waited) = (report.why.iter().map(|why| why.share).sum::<f64>(), report.consumer_wait_share);
+    let (sum, waited) = (report.waits.why.iter().map(|why| why.share).sum::<f64>(), report.waits.consumer_wait_share);
     assert!((sum - waited).abs() <= 0.01 * waited.max(0.05), "{sum} of {waited}: {report}");
 }
 
@@ -40,7 +40,7 @@ fn with_slow_element(slow: i64) -> Report {
 fn one_slow_element_is_found_among_many() {
     let slow = 613;
     let report = with_slow_element(slow);
-    let longest = &report.longest_waits[0];
+    let longest = &report.waits.longest_waits[0];
     assert_eq!(longest.cause, Cause::HeadOfLine, "{report}");
     let at = Range::new(0, 1000).shuffle(5).collect().unwrap().iter().position(|x| *x == slow);
     assert_eq!((longest.element, longest.elements), (at.map(|at| at as u64), Some(1)), "{report}");
@@ -85,12 +85,12 @@ impl Fault {
     fn is_found(self, report: &Report) -> bool {
         match self {
             Self::Element { stage, value } => {
-                let longest = report.longest_waits.first();
+                let longest = report.waits.longest_waits.first();
                 let record = format!("record {value} of range");
                 longest.is_some_and(|wait| wait.record == Some(record) && wait.stage == Some(stage))
             }
-            Self::Stage { stage } => report.why.first().is_some_and(|why| why.stage == Some(stage)),
-            Self::Step => report.steady_wait_share < 0.1,
+            Self::Stage { stage } => report.waits.why.first().is_some_and(|why| why.stage == Some(stage)),
+            Self::Step => report.waits.steady_wait_share < 0.1,
         }
     }
 }
@@ -122,7 +122,7 @@ fn random_faults_are_found() {
     for fault in (0..faults).map(Fault::of) {
         let report = faulty(fault);
         if !fault.is_found(&report) {
-            missed.push(format!("{fault:?}: {:?} {:?}", report.why.first(), report.longest_waits.first()));
+            missed.push(format!("{fault:?}: {:?} {:?}", report.waits.why.first(), report.waits.longest_waits.first()));
         }
     }
     // What other programs do to a run is a cause in it, too.

@@ -203,7 +203,7 @@ fn measure_run(
     let started = Instant::now();
     let mut loader = how.loader(dataset, pipeline)?.build()?;
     let run = measure::run(started, &mut Feed::of(&mut loader), shape, |batches| steps.show(batches))?;
-    *executor = loader.report().executor;
+    *executor = loader.report().execution.executor;
     Ok(run)
 }
 

@@ -87,9 +87,9 @@ fn title(told: &Told, seen: &Seen, paint: Paint, width: u16) -> Vec<Line<'static
             time(report.wall_s * 1e6),
             count(report.delivered as f64),
             count(report.delivered_per_s()),
-            time(report.next_p50_us),
-            time(report.next_p99_us),
-            report.executor
+            time(report.waits.next_p50_us),
+            time(report.waits.next_p99_us),
+            report.execution.executor
         )),
     ]
 }
@@ -111,16 +111,16 @@ fn lines(told: &Told, seen: &Seen, paint: Paint, width: u16) -> Vec<Line<'static
         |values: &[f64]| format!("{:.0} % busy", 100.0 * values.iter().sum::<f64>() / values.len().max(1) as f64);
     let most = shares.memory.iter().copied().fold(0.0, f64::max);
     let memory: Vec<f64> = shares.memory.iter().map(|value| value / most.max(1.0)).collect();
-    let waited = format!("waited {}", percent(report.consumer_wait_share));
+    let waited = format!("waited {}", percent(report.waits.consumer_wait_share));
     let mut all = vec![line("your step", &shares.waits, Color::Red, waited)];
-    if let Some(fill) = report.buffer_fill {
+    if let Some(fill) = report.waits.buffer_fill {
         all.push(line("ready", &shares.ready, Color::Green, format!("buffer {:.0} % full", 100.0 * fill)));
     }
     all.push(line("in order", &shares.in_order, Color::Blue, mean(&shares.in_order)));
-    if report.threads > 0 {
+    if report.execution.threads > 0 {
         let (name, who) = match &report.workers {
             Some(workers) => ("workers", format!("{} × {} threads", workers.workers.len(), workers.threads_per_worker)),
-            None => ("threads", format!("{} threads", report.threads)),
+            None => ("threads", format!("{} threads", report.execution.threads)),
         };
         all.push(line(name, &shares.threads, Color::Blue, format!("{who}, {}", mean(&shares.threads))));
     }
@@ -138,20 +138,20 @@ fn bar(share: f64) -> char {
 
 fn stages(to: &mut Frame<'_>, area: Rect, told: &Told, paint: Paint) {
     let worst = told.report.stages.iter().map(|stage| stage.wait_share).fold(0.0, f64::max);
-    let part = |seconds: f64, stage: &StageReport| match stage.self_s {
+    let part = |seconds: f64, stage: &StageReport| match stage.work.self_s {
         all if all > 0.0 => format!("{:.0}%", 100.0 * seconds / all),
         _ => "–".to_owned(),
     };
     let dash = |is: bool, text: String| if is { text } else { "–".to_owned() };
     let rows = told.report.stages.iter().rev().map(|stage| {
         let style = if worst > 0.01 && stage.wait_share == worst { paint.of(Color::Red) } else { Style::new() };
-        let worked = stage.self_s > 0.0;
+        let worked = stage.work.self_s > 0.0;
         row([
             format!("{} {}", stage.id, stage.name),
             dash(worked, format!("{:.1}%", 100.0 * stage.wait_share)),
             dash(worked, time(stage.self_us_per_element)),
-            part(stage.cpu_s, stage),
-            part(stage.blocked_s, stage),
+            part(stage.work.cpu_s, stage),
+            part(stage.work.blocked_s, stage),
             dash(stage.elements > 0, count(stage.elements as f64)),
             dash(stage.elements > 0, count(stage.elements_per_s)),
             dash(stage.bytes_per_s > 0.0, bytes(stage.bytes_per_s)),
@@ -165,8 +165,8 @@ fn stages(to: &mut Frame<'_>, area: Rect, told: &Told, paint: Paint) {
 
 fn workers(to: &mut Frame<'_>, area: Rect, told: &Told, seen: &Seen) {
     let Some(workers) = &told.report.workers else {
-        let busy = format!("{:.0} %", 100.0 * told.report.threads_busy_share);
-        let text = match told.report.threads {
+        let busy = format!("{:.0} %", 100.0 * told.report.execution.threads_busy_share);
+        let text = match told.report.execution.threads {
             0 => "The consumer's own thread evaluates everything.".to_owned(),
             threads => format!("{threads} threads of this process evaluate elements, busy {busy} of the time."),
         };
@@ -191,7 +191,7 @@ fn workers(to: &mut Frame<'_>, area: Rect, told: &Told, seen: &Seen) {
 }
 
 fn elements(to: &mut Frame<'_>, area: Rect, told: &Told) {
-    let waits = &told.report.longest_waits;
+    let waits = &told.report.waits.longest_waits;
     if waits.is_empty() {
         return to.render_widget(Paragraph::new("No wait after the first took a millisecond."), area);
     }

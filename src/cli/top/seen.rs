@@ -87,7 +87,7 @@ impl Lines {
         // A short run fills the width, too, but a column covers at least a stretch of 0.1 s.
         let width = ((end - start) / columns.max(1) as f64).max(0.1);
         let start = end - width * columns as f64;
-        let (threads, places) = (report.threads.max(1) as f64, frame.buffer.max(1) as f64);
+        let (threads, places) = (report.execution.threads.max(1) as f64, frame.buffer.max(1) as f64);
         for stretch in &seen.stretches {
             let (from, to) = (stretch.from.as_secs_f64() - start, stretch.to.as_secs_f64() - start);
             let time = (to - from).max(1e-9);

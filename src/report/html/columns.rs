@@ -118,7 +118,7 @@ impl Columns {
                 column.workers = column.workers.larger(stretch.workers);
             });
         }
-        let threads = report.threads.max(1) as f64;
+        let threads = report.execution.threads.max(1) as f64;
         let kept = records.chunks.first().map_or(Duration::MAX, |first| first.begun);
         for column in &mut self.all {
             for (stage, work) in report.stages.iter().zip(&column.work) {

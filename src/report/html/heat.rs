@@ -63,8 +63,8 @@ fn means(columns: &Columns, of: impl Fn(&Column) -> f64) -> Vec<f64> {
 
 /// Returns the map of stages; empty if fewer than two worked.
 pub(super) fn stages(report: &Report, columns: &Columns) -> String {
-    let mut worked: Vec<_> = report.stages.iter().filter(|stage| stage.self_s > 0.001 * report.wall_s).collect();
-    worked.sort_by(|a, b| b.self_s.total_cmp(&a.self_s));
+    let mut worked: Vec<_> = report.stages.iter().filter(|stage| stage.work.self_s > 0.001 * report.wall_s).collect();
+    worked.sort_by(|a, b| b.work.self_s.total_cmp(&a.work.self_s));
     worked.truncate(ROWS);
     worked.sort_by_key(|stage| std::cmp::Reverse(stage.id));
     if worked.len() < 2 || columns.all.is_empty() {
@@ -72,7 +72,7 @@ pub(super) fn stages(report: &Report, columns: &Columns) -> String {
     }
     let mut out = "<section><h2>Which stage worked when</h2><div class=\"rows\">".to_owned();
     for stage in worked {
-        let hands = if stage.place == Place::Threads { report.threads.max(1) as f64 } else { 1.0 };
+        let hands = if stage.place == Place::Threads { report.execution.threads.max(1) as f64 } else { 1.0 };
         let shares = means(columns, |column| column.work.get(stage.id).copied().unwrap_or(0.0) / hands);
         let whose = match (stage.place, hands as usize) {
             (Place::Consumer, _) => "your thread".to_owned(),

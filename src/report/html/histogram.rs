@@ -22,7 +22,7 @@ pub(super) fn section(report: &Report) -> String {
     let (high, scale) = calls_scale(bars.iter().copied().max().unwrap_or(1));
     let heights: Vec<f64> = bars.iter().map(|calls| high(*calls)).collect();
     let at = |us: f64| ((us.max(1.0)).log10() / powers as f64).clamp(0.0, 1.0);
-    let (p50, p99) = (report.next_p50_us, report.next_p99_us);
+    let (p50, p99) = (report.waits.next_p50_us, report.waits.next_p99_us);
     let ticks = (0..powers).map(|power| {
         let text = ["1 µs", "10 µs", "100 µs", "1 ms", "10 ms", "100 ms", "1 s", "10 s", "100 s"].get(power).copied();
         (power as f64 / powers as f64, text.unwrap_or_default().to_owned())

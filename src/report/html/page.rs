@@ -57,21 +57,27 @@ pub(super) fn headline(report: &Report) -> String {
     if report.is_drained {
         return format!("{} batches a second", count(report.delivered_per_s()));
     }
-    format!("The consumer waited {} of the time", percent(report.consumer_wait_share))
+    format!("The consumer waited {} of the time", percent(report.waits.consumer_wait_share))
 }
 
 fn top(report: &Report) -> String {
-    let busy =
-        if report.threads > 0 { format!(", {:.0} % busy", report.threads_busy_share * 100.0) } else { String::new() };
+    let busy = if report.execution.threads > 0 {
+        format!(", {:.0} % busy", report.execution.threads_busy_share * 100.0)
+    } else {
+        String::new()
+    };
     let run = format!(
         "{} · {} batches · {}/s · {}{busy}",
         time(report.wall_s * 1e6),
         count(report.delivered as f64),
         count(report.delivered_per_s()),
-        report.executor
+        report.execution.executor
     );
-    let part =
-        report.part.as_ref().map_or_else(String::new, |part| format!("<p class=\"soft\">Part {}</p>", escaped(part)));
+    let part = report
+        .execution
+        .part
+        .as_ref()
+        .map_or_else(String::new, |part| format!("<p class=\"soft\">Part {}</p>", escaped(part)));
     document::head(&headline(report), &(sentence(&report.verdict.text) + "."), &run, &part)
 }
 
@@ -185,7 +191,7 @@ pub(super) fn chain(wait: &LongWait, stages: &[StageReport]) -> String {
     };
     if wait.cause == Cause::Reader {
         let there = stages.iter().filter(|stage| stage.place == Place::Suffix);
-        let most = there.max_by(|a, b| a.self_s.total_cmp(&b.self_s)).filter(|stage| stage.self_s > 0.0);
+        let most = there.max_by(|a, b| a.work.self_s.total_cmp(&b.work.self_s)).filter(|stage| stage.work.self_s > 0.0);
         text += &most.map_or_else(String::new, |stage| format!(", mostly {}", stage.name));
     }
     if let Some(who) = why::who(wait) {
@@ -267,8 +273,8 @@ fn stages(report: &Report) -> String {
     let mut out = format!("<section><h2>Stages</h2><div class=\"scroll\"><table><thead><tr>{head}</tr></thead><tbody>");
     for stage in report.stages.iter().rev() {
         let dash = |shown: bool, text: String| if shown { escaped(&text) } else { "–".to_owned() };
-        let worked = stage.self_s > 0.0;
-        let known = stage.cpu_s + stage.blocked_s + stage.lock_s > 0.0;
+        let worked = stage.work.self_s > 0.0;
+        let known = stage.work.cpu_s + stage.work.blocked_s + stage.work.lock_s > 0.0;
         let width = if most > 0.0 { 60.0 * stage.wait_share / most } else { 0.0 };
         let _ = write!(
             out,
@@ -279,7 +285,7 @@ fn stages(report: &Report) -> String {
             dash(worked, percent(stage.wait_share)),
             dash(worked, time(stage.self_us_per_element)),
             dash(worked, time(stage.p99_us)),
-            dash(worked && known, format!("{:.0} %", 100.0 * stage.cpu_s / stage.self_s)),
+            dash(worked && known, format!("{:.0} %", 100.0 * stage.work.cpu_s / stage.work.self_s)),
             dash(stage.elements > 0, count(stage.elements as f64)),
             dash(stage.elements > 0, count(stage.elements_per_s)),
             dash(stage.bytes_per_s > 0.0, bytes(stage.bytes_per_s)),
@@ -344,7 +350,7 @@ fn decisions(report: &Report) -> String {
 
 fn remarks(report: &Report) -> String {
     let notes = report.notes.iter().map(|(what, n)| format!("{what}: {}", count(*n as f64)));
-    let startup = report.startup.iter().map(|cause| format!("start-up: {cause}"));
+    let startup = report.waits.startup.iter().map(|cause| format!("start-up: {cause}"));
     let all: String = startup
         .chain(notes)
         .chain(report.remarks.iter().cloned())
@@ -354,7 +360,7 @@ fn remarks(report: &Report) -> String {
 }
 
 fn about(report: &Report, facts: &[(&str, String)]) -> String {
-    let mut parts = vec![format!("{} cores", report.cores)];
+    let mut parts = vec![format!("{} cores", report.execution.cores)];
     if let Some(workers) = &report.workers {
         parts.push(format!(
             "budget of workers {}, of it shared {}, {} used at most",

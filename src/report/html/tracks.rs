@@ -67,12 +67,12 @@ pub(super) fn tracks(report: &Report, columns: &Columns) -> Vec<Track> {
     let all = &columns.all;
     let mut tracks = vec![Track {
         name: "your step",
-        detail: format!("waited {}", percent(report.consumer_wait_share)),
+        detail: format!("waited {}", percent(report.waits.consumer_wait_share)),
         shapes: consumer(all),
         height: 64,
         scale: up_to("100 %"),
     }];
-    if let Some(fill) = report.buffer_fill {
+    if let Some(fill) = report.waits.buffer_fill {
         let most = report.picture.capacity.max(1) as f64;
         let ready: Vec<f64> = all.iter().map(|column| column.ready / most).collect();
         tracks.push(line(
@@ -84,7 +84,7 @@ pub(super) fn tracks(report: &Report, columns: &Columns) -> Vec<Track> {
     }
     let mean = |of: fn(&Column) -> f64| all.iter().map(of).sum::<f64>() / all.len().max(1) as f64;
     let share = |of: fn(&Column) -> f64| all.iter().map(of).collect::<Vec<_>>();
-    if report.stages.iter().any(|stage| stage.place == Place::Suffix && stage.self_s > 0.0) {
+    if report.stages.iter().any(|stage| stage.place == Place::Suffix && stage.work.self_s > 0.0) {
         let busy = format!("{} busy", whole(mean(|column| column.reader)));
         tracks.push(line(
             "one thread, in order",
@@ -93,10 +93,12 @@ pub(super) fn tracks(report: &Report, columns: &Columns) -> Vec<Track> {
             up_to("100 %"),
         ));
     }
-    if report.threads > 0 {
+    if report.execution.threads > 0 {
         let (what, number) = match &report.workers {
-            Some(workers) => ("workers", format!("{} with {} threads", workers.workers.len(), report.threads)),
-            None => ("threads", report.threads.to_string()),
+            Some(workers) => {
+                ("workers", format!("{} with {} threads", workers.workers.len(), report.execution.threads))
+            }
+            None => ("threads", report.execution.threads.to_string()),
         };
         let busy = format!("{number} · {} busy", whole(mean(|column| column.threads)));
         tracks.push(line(what, busy, svg::area("work", &share(|column| column.threads)), up_to("100 %")));
@@ -179,7 +181,7 @@ pub(super) fn legend(report: &Report, columns: &Columns) -> Vec<Entry> {
         let (class, name) = cause(kind);
         // A consumer that makes elements in `next` waits for its own work.
         let (name, meaning) = match kind {
-            Cause::Reader if report.threads == 0 => (
+            Cause::Reader if report.execution.threads == 0 => (
                 "making the batch itself",
                 "The consumer's thread evaluates all stages. `threads` or workers run ahead of it.",
             ),

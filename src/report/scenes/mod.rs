@@ -24,7 +24,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::format::time;
-use super::{First, LongWait, Place, Report, StageReport, Verdict, WaitSuspect, startup, text, verdict, waited, why};
+use super::{
+    Execution, First, LongWait, Place, Report, StageReport, StageWork, Verdict, WaitSuspect, Waits, startup, text,
+    verdict, waited, why,
+};
 use crate::cx::{Account, Cause, Shares, StoreUse};
 use crate::dataset::Role;
 use crate::exec::{WorkerReport, WorkersReport};
@@ -32,27 +35,12 @@ use crate::exec::{WorkerReport, WorkersReport};
 /// A report of no run.
 pub(super) fn nothing() -> Report {
     Report {
-        executor: String::new(),
-        part: None,
-        threads: 0,
-        threads_busy_share: 0.0,
-        cores: 2,
+        execution: Execution { cores: 2, ..Execution::default() },
         wall_s: 0.0,
         delivered: 0,
         is_drained: false,
         others_cpu_share: None,
-        consumer_wait_share: 0.0,
-        steady_wait_share: 0.0,
-        first_wait_s: 0.0,
-        startup_share: 0.0,
-        startup: Vec::new(),
-        handover_share: 0.0,
-        aside_share: 0.0,
-        why: Vec::new(),
-        longest_waits: Vec::new(),
-        next_p50_us: 1.0,
-        next_p99_us: 1.0,
-        buffer_fill: None,
+        waits: Waits { next_p50_us: 1.0, next_p99_us: 1.0, ..Waits::default() },
         workers: None,
         is_tuned: false,
         decisions: Vec::new(),
@@ -108,7 +96,7 @@ impl Scene {
                     "bytes" => scene.account.store.bytes = n as u64,
                     _ => panic!("{line}"),
                 }),
-                "longest" => scene.report.longest_waits.push(longest(words)),
+                "longest" => scene.report.waits.longest_waits.push(longest(words)),
                 "note" => {
                     let (count, what) = words.split_once(' ').unwrap();
                     scene.report.notes.push((what.to_owned(), count.parse().unwrap()));
@@ -137,13 +125,13 @@ impl Scene {
         let report = &mut self.report;
         match name {
             "wall" => report.wall_s = value,
-            "first" => report.first_wait_s = value,
+            "first" => report.waits.first_wait_s = value,
             "delivered" => report.delivered = count as u64,
-            "threads" => report.threads = count,
-            "busy" => report.threads_busy_share = value,
-            "cores" => report.cores = count,
-            "waits" => report.consumer_wait_share = value,
-            "steady" => report.steady_wait_share = value,
+            "threads" => report.execution.threads = count,
+            "busy" => report.execution.threads_busy_share = value,
+            "cores" => report.execution.cores = count,
+            "waits" => report.waits.consumer_wait_share = value,
+            "steady" => report.waits.steady_wait_share = value,
             "tuned" => report.is_tuned = true,
             "drained" => report.is_drained = true,
             "others" => report.others_cpu_share = Some(value),
@@ -172,52 +160,53 @@ impl Scene {
         stage.name = name.into();
         for (name, value) in figures(words) {
             match name {
-                "source" => stage.role = Role::Source,
-                "order" => stage.role = Role::Order,
-                "may_drop" => stage.role = Role::MayDrop,
-                "fan_out" => stage.role = Role::FanOut,
-                "stateful" => (stage.role, stage.in_order) = (Role::Stateful, true),
+                "source" => stage.traits.role = Role::Source,
+                "order" => stage.traits.role = Role::Order,
+                "may_drop" => stage.traits.role = Role::MayDrop,
+                "fan_out" => stage.traits.role = Role::FanOut,
+                "stateful" => (stage.traits.role, stage.traits.in_order) = (Role::Stateful, true),
                 "threads" => stage.place = Place::Threads,
                 "suffix" => stage.place = Place::Suffix,
                 "consumer" => stage.place = Place::Consumer,
-                "self" => stage.self_s = value,
-                "cpu" => stage.cpu_s = value,
-                "blocked" => stage.blocked_s = value,
-                "lock" => stage.lock_s = value,
+                "self" => stage.work.self_s = value,
+                "cpu" => stage.work.cpu_s = value,
+                "blocked" => stage.work.blocked_s = value,
+                "lock" => stage.work.lock_s = value,
                 "elements" => stage.elements = value as u64,
                 "interpreted" => stage.interpreted = true,
-                "far" => stage.reads_far = true,
-                "behind" => stage.is_behind = true,
-                "in_order" => stage.in_order = true,
+                "far" => stage.traits.reads_far = true,
+                "behind" => stage.traits.is_behind = true,
+                "in_order" => stage.traits.in_order = true,
                 _ => panic!("a stage has no {name}"),
             }
         }
-        stage.self_us_per_element = stage.self_s * 1e6 / stage.elements.max(1) as f64;
+        stage.self_us_per_element = stage.work.self_s * 1e6 / stage.elements.max(1) as f64;
     }
 
     /// The report of the run.
     fn judged(mut self) -> Report {
         let mut report = self.report;
         if self.account.shares.iter().all(|(cause, wait)| cause != Cause::Start || wait.is_zero()) {
-            self.account.shares.count(Cause::Start, seconds(report.first_wait_s));
+            self.account.shares.count(Cause::Start, seconds(report.waits.first_wait_s));
         }
         let waited = (self.account.shares.total() + self.around.total()).as_secs_f64();
-        if report.consumer_wait_share == 0.0 {
-            let steady_s = report.wall_s - report.first_wait_s;
-            report.consumer_wait_share = (waited / report.wall_s).min(1.0);
-            report.steady_wait_share = ((waited - report.first_wait_s) / steady_s).clamp(0.0, 1.0);
+        if report.waits.consumer_wait_share == 0.0 {
+            let steady_s = report.wall_s - report.waits.first_wait_s;
+            report.waits.consumer_wait_share = (waited / report.wall_s).min(1.0);
+            report.waits.steady_wait_share = ((waited - report.waits.first_wait_s) / steady_s).clamp(0.0, 1.0);
         }
-        report.why = why::parts(
+        report.waits.why = why::parts(
             &self.account,
             self.around,
             why::Locks::of(report.workers.as_ref()),
             &report.stages,
             report.wall_s,
         );
-        let rest = waited::share_out(&report.why, &mut report.stages);
-        (report.startup_share, report.handover_share, report.aside_share) = (rest.startup, rest.handover, rest.aside);
-        let first_wait = seconds(report.first_wait_s);
-        report.startup = startup::causes(first_wait, report.workers.as_ref(), &self.first, &report.stages);
+        let rest = waited::share_out(&report.waits.why, &mut report.stages);
+        (report.waits.startup_share, report.waits.handover_share, report.waits.aside_share) =
+            (rest.startup, rest.handover, rest.aside);
+        let first_wait = seconds(report.waits.first_wait_s);
+        report.waits.startup = startup::causes(first_wait, report.workers.as_ref(), &self.first, &report.stages);
         report.verdict = verdict::judge(&report);
         report
     }
@@ -274,10 +263,10 @@ fn said(report: &Report) -> Vec<String> {
         let change = serde_json::to_string(&advice.change).unwrap();
         plain(&format!("{} {change} {}", text::gain(advice.expected_speedup), advice.text))
     }));
-    said.extend(why::in_words(&report.why, &report.stages).map(|why| plain(&format!("why {why}"))));
-    let longest = why::longest_in_words(&report.longest_waits, &report.stages);
+    said.extend(why::in_words(&report.waits.why, &report.stages).map(|why| plain(&format!("why {why}"))));
+    let longest = why::longest_in_words(&report.waits.longest_waits, &report.stages);
     said.extend(longest.map(|longest| plain(&format!("longest {longest}"))));
-    said.extend(report.startup.iter().map(|cause| format!("start-up {cause}")));
+    said.extend(report.waits.startup.iter().map(|cause| format!("start-up {cause}")));
     said
 }
 
@@ -286,13 +275,13 @@ fn written(report: &Report) -> String {
     let mut lines = vec![format!(
         "run wall={} first={} delivered={} threads={} busy={} cores={} waits={} steady={}",
         report.wall_s,
-        report.first_wait_s,
+        report.waits.first_wait_s,
         report.delivered,
-        report.threads,
-        report.threads_busy_share,
-        report.cores,
-        report.consumer_wait_share,
-        report.steady_wait_share
+        report.execution.threads,
+        report.execution.threads_busy_share,
+        report.execution.cores,
+        report.waits.consumer_wait_share,
+        report.waits.steady_wait_share
     )];
     if report.is_tuned {
         lines.push("run tuned".into());
@@ -303,14 +292,15 @@ fn written(report: &Report) -> String {
             "run workers={workers} budget={ram_budget} replaced={replaced} started={started_s} built={built_s}"
         ));
     }
-    for StageReport { id, name, self_s, cpu_s, blocked_s, lock_s, elements, .. } in &report.stages {
+    for StageReport { id, name, work, elements, .. } in &report.stages {
+        let StageWork { self_s, cpu_s, blocked_s, lock_s } = work;
         let stage = &report.stages[*id];
         let place = match stage.place {
             Place::Consumer => "consumer",
             Place::Threads => "threads",
             Place::Suffix => "suffix",
         };
-        let role = match stage.role {
+        let role = match stage.traits.role {
             Role::Source => " source",
             Role::Order => " order",
             Role::Elementwise => "",
@@ -322,13 +312,13 @@ fn written(report: &Report) -> String {
         lines.push(format!(
             "{id} {name} {place}{role} self={self_s} cpu={cpu_s} blocked={blocked_s} lock={lock_s} elements={elements}{}{}{}{}",
             is(stage.interpreted, " interpreted"),
-            is(stage.reads_far, " far"),
-            is(stage.is_behind, " behind"),
-            is(stage.in_order && stage.role != Role::Stateful, " in_order")
+            is(stage.traits.reads_far, " far"),
+            is(stage.traits.is_behind, " behind"),
+            is(stage.traits.in_order && stage.traits.role != Role::Stateful, " in_order")
         ));
     }
     let (mut waits, mut held) = (Vec::<(Cause, f64)>::new(), Vec::new());
-    for part in &report.why {
+    for part in &report.waits.why {
         match waits.iter_mut().find(|(cause, _)| *cause == part.cause) {
             Some((_, sum)) => *sum += part.seconds,
             None => waits.push((part.cause, part.seconds)),
@@ -345,7 +335,7 @@ fn written(report: &Report) -> String {
     if !held.is_empty() {
         lines.push(format!("held {}", held.join(" ")));
     }
-    for wait in report.longest_waits.iter().take(2) {
+    for wait in report.waits.longest_waits.iter().take(2) {
         let LongWait { batch, at_s, wait_s, cause, .. } = wait;
         let mut line = format!("longest {} batch={batch} at={at_s} wait={wait_s}", cause.name());
         let mut add = |name: &str, value: Option<String>| {
@@ -470,6 +460,6 @@ fn a_run_is_judged_alike_when_it_is_written_as_a_scene() {
             assert_eq!(again.change, advice.change, "{text}");
             assert!((again.expected_speedup / advice.expected_speedup - 1.0).abs() < 1e-3, "{text}");
         }
-        assert!((again.consumer_wait_share - report.consumer_wait_share).abs() < 1e-3, "{text}");
+        assert!((again.waits.consumer_wait_share - report.waits.consumer_wait_share).abs() < 1e-3, "{text}");
     }
 }

@@ -124,16 +124,16 @@ where
 
 impl Passes {
     fn add(&mut self, report: &Report) {
-        let first = report.first_wait_s;
+        let first = report.waits.first_wait_s;
         self.delivered += report.delivered;
         self.steady += report.delivered.saturating_sub(1);
         self.wall_s += report.wall_s;
         self.steady_s += (report.wall_s - first).max(0.0);
-        self.wait_s += (report.consumer_wait_share * report.wall_s - first).max(0.0);
-        self.busy_s += report.threads_busy_share * report.wall_s * report.threads as f64;
+        self.wait_s += (report.waits.consumer_wait_share * report.wall_s - first).max(0.0);
+        self.busy_s += report.execution.threads_busy_share * report.wall_s * report.execution.threads as f64;
         for stage in report.stages.iter().filter(|stage| stage.place == Place::Threads) {
-            self.worked_s += stage.self_s;
-            self.cpu_s += stage.cpu_s;
+            self.worked_s += stage.work.self_s;
+            self.cpu_s += stage.work.cpu_s;
         }
         let Some(workers) = &report.workers else { return };
         self.threads = workers.threads_per_worker.max(1);

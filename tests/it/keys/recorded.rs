@@ -173,7 +173,7 @@ fn the_next_start_plans_by_what_was_recorded() {
         let mut host = Host { loader: builder.build().unwrap(), digest: RowDigest::default() };
         while host.step() {}
         let report = host.loader.report();
-        assert!(report.part.unwrap().contains("plans all rows from keys"));
+        assert!(report.execution.part.unwrap().contains("plans all rows from keys"));
         assert!(report.remarks.iter().all(|remark| !remark.starts_with("keys ")));
         digest.add(host.digest);
     }

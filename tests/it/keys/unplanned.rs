@@ -48,7 +48,7 @@ const PACKED: &str = "window_pack (stage 5) makes rows of several elements, and 
 
 /// What a host says of how it has its rows.
 fn part_of(loader: &mut Loader<BoxIter<Element>>) -> String {
-    let said = loader.report().part.unwrap();
+    let said = loader.report().execution.part.unwrap();
     said.split_once(" · this host ").unwrap().1.to_owned()
 }
 

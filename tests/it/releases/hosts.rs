@@ -125,7 +125,7 @@ fn run(
         let mut loader: Loader<_> = builder.build().unwrap_or_else(|e| panic!("{e}"));
         digest.add(deliver(&mut loader, steps));
         states.push(loader.state().unwrap());
-        let part = loader.report().part.unwrap();
+        let part = loader.report().execution.part.unwrap();
         assert!(!written.keys || count == 1 || part.contains("plans"), "keys are of no use: {part}");
     }
     assert!(states.iter().all(|state| state.to_json() == states[0].to_json()), "all hosts have one state");

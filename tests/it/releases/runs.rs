@@ -22,7 +22,7 @@ struct Recorded {
 impl Recorded {
     fn of(report: &Report) -> Self {
         let stages = report.stages.iter().map(|stage| stage.name.clone()).collect();
-        Self { delivered: report.delivered, executor: report.executor.clone(), stages }
+        Self { delivered: report.delivered, executor: report.execution.executor.clone(), stages }
     }
 }
 

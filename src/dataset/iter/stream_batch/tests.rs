@@ -183,7 +183,7 @@ fn the_report_has_the_batch_where_it_ran() {
     let report = loader.report();
     let batch = &report.stages[2];
     assert_eq!((batch.name.as_str(), batch.place, batch.elements), ("batch", Place::Threads, 1000));
-    assert!(batch.self_s > 0.19, "{}", batch.self_s);
+    assert!(batch.work.self_s > 0.19, "{}", batch.work.self_s);
     assert_eq!((report.stages[1].name.as_str(), report.stages[1].elements), ("to_iter", 8000));
     let mut alone = Range::new(0, 800).to_iter().batch_with_fn(8, Remainder::Keep, spin).loader().build().unwrap();
     assert_eq!(alone.by_ref().count(), 100);
