@@ -21,7 +21,7 @@ use gristmill::source::{
     ParquetWriterOptions,
 };
 use gristmill::{
-    Array, BoxMap, Buffer, DType, DatasetIterator, Element, IterDataset, MapDataset, Result, Runtime, Value,
+    Array, BoxMap, Buffer, DType, DatasetIterator, Element, IterDataset, MapDatasetExt, Result, Runtime, Value,
 };
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use gristmill::consumer::{Emulated, Metrics, feed};
 use gristmill::dataset::map::Range;
 use gristmill::workers::MpOptions;
-use gristmill::{Array, BoxIter, Element, Error, IterDataset, Load, MapDataset, Result};
+use gristmill::{Array, BoxIter, Element, Error, IterDatasetExt, Load, MapDatasetExt, Result};
 use serde::{Deserialize, Serialize};
 
 #[path = "support/mlperf.rs"]

@@ -22,7 +22,7 @@ use gristmill::keys::{KeyFolder, KeySource, Keyed, Keys, LaneFile, MarkedLanes};
 use gristmill::pack::{BinPackOptions, Packing, RowSpec, WindowPackOptions};
 use gristmill::part::{Cost, Deal, Part, RankLoad, RankRows, deal_rows};
 use gristmill::{
-    Array, BoxIter, Checkpoint, Element, Error, Executor, IterDataset, Load, LoaderBuilder, MapDataset, Result,
+    Array, BoxIter, Checkpoint, Element, Error, Executor, IterDatasetExt, Load, LoaderBuilder, MapDatasetExt, Result,
 };
 
 #[path = "support/cpu_clock.rs"]

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use gristmill::dataset::map::Range;
 use gristmill::device::{Client, Device, DevicePut, Placement, Plugin, PutOptions, Staging, keep_freed_memory};
-use gristmill::{Array, Batch, Buffer, DType, Element, Load, MapDataset, Result};
+use gristmill::{Array, Batch, Buffer, DType, Element, Load, MapDatasetExt, Result};
 
 const MIB: usize = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(60);

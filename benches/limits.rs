@@ -16,7 +16,9 @@ use gristmill::pack::{Packing, RowSpec, WindowPackOptions};
 use gristmill::rng::IndexShuffle;
 use gristmill::source::{IndexCache, Jsonl, Lines, RandomCrops, TokenLayout, TokenType, Tokens};
 use gristmill::text::{TextEncoder, Tokenise, TokeniseMap, TokeniseOptions, Tokenizer};
-use gristmill::{DatasetIterator, Error, IterDataset, Load, MapDataset, Result, Runtime};
+use gristmill::{
+    DatasetIterator, Error, IterDataset, IterDatasetExt, Load, MapDataset, MapDatasetExt, Result, Runtime,
+};
 
 #[path = "support/cpu_clock.rs"]
 mod cpu_clock;

@@ -10,7 +10,7 @@ use criterion::measurement::Measurement;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
 use gristmill::dataset::map::{Concatenate, Mix, Range};
 use gristmill::rng::IndexShuffle;
-use gristmill::{Cx, Load, MapDataset};
+use gristmill::{Cx, Load, MapDataset, MapDatasetExt};
 
 #[path = "support/cpu_time.rs"]
 mod cpu_time;

@@ -12,7 +12,7 @@ use gristmill::pack::{
     BinPackOptions, ConcatPackOptions, Feature, Fit, GroupOptions, GroupPacker, PackStats, Packing, Placed, RowSpec,
     WindowOptions, WindowPackOptions, WindowPacker,
 };
-use gristmill::{Array, DatasetIterator, Element, IterDataset, MapDataset, Runtime};
+use gristmill::{Array, DatasetIterator, Element, IterDataset, IterDatasetExt, MapDatasetExt, Runtime};
 
 #[path = "support/cpu_time.rs"]
 mod cpu_time;

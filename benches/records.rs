@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use gristmill::dataset::map::{RandomAccess, Source};
 use gristmill::source::{ArrayRecord, ArrayRecordWriter, Compression, IndexCache, TfRecord};
-use gristmill::{Executor, Load, MapDataset, Result};
+use gristmill::{Executor, Load, MapDatasetExt, Result};
 
 #[path = "support/cpu_clock.rs"]
 mod cpu_clock;

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use gristmill::dataset::map::Range;
-use gristmill::{Error, Executor, IterDataset, Load, LoaderBuilder, MapDataset, Report, Result};
+use gristmill::{Error, Executor, IterDataset, Load, LoaderBuilder, MapDatasetExt, Report, Result};
 use serde_json::json;
 
 #[path = "support/median.rs"]

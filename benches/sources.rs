@@ -12,7 +12,7 @@ use gristmill::dataset::map::RandomAccess;
 #[cfg(feature = "csv")]
 use gristmill::dataset::map::Source;
 use gristmill::source::{IndexCache, Jsonl, TokenLayout, TokenType, Tokens};
-use gristmill::{Cx, MapDataset, Result};
+use gristmill::{Cx, MapDataset, MapDatasetExt, Result};
 #[cfg(feature = "csv")]
 use gristmill::{DatasetIterator, IterDataset, Runtime};
 

@@ -20,11 +20,11 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use gristmill::dataset::map::{MapDataset, RandomAccess, Range as Numbers, Source};
+use gristmill::dataset::map::{MapDatasetExt, RandomAccess, Range as Numbers, Source};
 use gristmill::source::{ArrayRecord, ArrayRecordWriter, Compression};
 use gristmill::store::StoreOptions;
 use gristmill::workers::{MpOptions, mp_prefetch};
-use gristmill::{Array, BoxIter, Buffer, DType, Element, IterDataset, Load, LoaderBuilder, Result};
+use gristmill::{Array, BoxIter, Buffer, DType, Element, IterDatasetExt, Load, LoaderBuilder, Result};
 use object_store::{ClientOptions, ObjectStoreExt, http::HttpBuilder, path::Path};
 use objects::Server;
 use process_cpu::own_cpu_s;

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use gristmill::dataset::map::Range;
 use gristmill::report::WorkersReport;
 use gristmill::workers::{MpOptions, mp_prefetch};
-use gristmill::{Array, BoxIter, Element, Executor, IterDataset, Load, Loader, MapDataset, Result};
+use gristmill::{Array, BoxIter, Element, Executor, IterDataset, IterDatasetExt, Load, Loader, MapDatasetExt, Result};
 use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "parquet")]

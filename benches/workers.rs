@@ -16,7 +16,9 @@ use std::time::{Duration, Instant};
 use gristmill::dataset::map::Range;
 use gristmill::pack::{Packing, RowSpec, WindowPackOptions};
 use gristmill::workers::{MpOptions, mp_prefetch};
-use gristmill::{Array, Element, Error, IterDataset, Load, Loader, LoaderBuilder, MapDataset, Result};
+use gristmill::{
+    Array, Element, Error, IterDataset, IterDatasetExt, Load, Loader, LoaderBuilder, MapDatasetExt, Result,
+};
 
 #[path = "support/cpu_clock.rs"]
 mod cpu_clock;

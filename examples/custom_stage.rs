@@ -4,7 +4,7 @@
 
 use gristmill::cx::StageId;
 use gristmill::dataset::{Node, Role, map::Range, plan::PlanOf, plan::Planning, stage_after};
-use gristmill::{Cx, DatasetIterator, IterDataset, Load, MapDataset, Result, Runtime, Stage};
+use gristmill::{Cx, DatasetIterator, IterDataset, IterDatasetExt, Load, MapDatasetExt, Result, Runtime, Stage};
 
 struct EveryNth<D> {
     parent: D,

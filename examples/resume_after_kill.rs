@@ -7,7 +7,7 @@ use std::process::Command;
 
 use gristmill::dataset::map::Range;
 use gristmill::element::OrderHash;
-use gristmill::{Checkpoint, Error, IterDataset, Load, MapDataset, Result};
+use gristmill::{Checkpoint, Error, IterDatasetExt, Load, MapDatasetExt, Result};
 use serde::{Deserialize, Serialize};
 
 /// State that a trainer saves beside its weights: the loader's position, and here the digest of all batches so far.

@@ -181,7 +181,7 @@ impl Checkpoint {
     ///
     /// ```
     /// use gristmill::dataset::map::Range;
-    /// use gristmill::{Checkpoint, IterDataset, Load, MapDataset};
+    /// use gristmill::{Checkpoint, prelude::*};
     /// # let dir = std::env::temp_dir().join(format!("gristmill-doc-checkpoint-{}", std::process::id()));
     /// # std::fs::create_dir_all(&dir).unwrap();
     /// # let file = dir.join("loader.json");
@@ -238,7 +238,7 @@ impl Checkpoint {
 mod tests {
     use super::*;
     use crate::dataset::map::Range;
-    use crate::{ErrorKind, Load, MapDataset};
+    use crate::{ErrorKind, Load, MapDatasetExt};
 
     #[test]
     fn a_checkpoint_of_another_format_is_refused_with_both_versions() {

@@ -8,7 +8,7 @@
 //!
 //! # Random access and streams
 //! A [`MapDataset`] is random access and pure; an [`IterDataset`] is an ordered stream with a small state.
-//! [`MapDataset::to_iter`] converts the first to the second, and [`Load::loader`] runs the whole pipeline. The
+//! [`MapDatasetExt::to_iter`] converts the first to the second, and [`Load::loader`] runs the whole pipeline. The
 //! [`prelude`] contains all traits with such methods. Names and meanings follow Grain. Deviations, mostly from bugs in
 //! Grain, are marked `DIFFERENCE`, with the behaviour of both.
 //!
@@ -139,7 +139,7 @@ pub mod workers;
 
 pub use checkpoint::{AcceptedChange, Checkpoint};
 pub use cx::Cx;
-pub use dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset, MapDataset, Stage};
+pub use dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset, IterDatasetExt, MapDataset, MapDatasetExt, Stage};
 pub use element::{Array, Batch, Buffer, DType, Element, ElementSpec, Value};
 pub use error::{Error, ErrorKind, Result};
 pub use exec::{Executor, FailedElements, Runtime};

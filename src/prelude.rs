@@ -48,7 +48,7 @@
 //! ```
 
 pub use crate::dataset::map::RandomAccess;
-pub use crate::dataset::{DatasetIterator, IterDataset, MapDataset, Stage};
+pub use crate::dataset::{DatasetIterator, IterDataset, IterDatasetExt, MapDataset, MapDatasetExt, Stage};
 pub use crate::loader::Load;
 pub use crate::pack::{BinPackOptions, ConcatPackOptions, OverLong, Packing, RowSpec, WindowPackOptions};
 pub use crate::sink::WriteTo;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use gristmill::dataset::map::{Concatenate, RandomAccess, Source, SourceFacts};
 use gristmill::source::{Npy, Npz, find};
-use gristmill::{Array, DType, Element, Error, MapDataset, Result};
+use gristmill::{Array, DType, Element, Error, MapDataset, MapDatasetExt, Result};
 
 use crate::random::Random;
 

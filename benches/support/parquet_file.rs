@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use gristmill::dataset::Remainder;
 use gristmill::dataset::map::Source;
 use gristmill::source::{Parquet, ParquetWriter, ParquetWriterOptions};
-use gristmill::{Array, BoxIter, Element, Error, IterDataset, MapDataset, Result};
+use gristmill::{Array, BoxIter, Element, Error, IterDatasetExt, MapDatasetExt, Result};
 
 /// Row groups of 1 MiB each, with rows of an id and 255 numbers.
 const GROUPS: usize = 64;

@@ -292,7 +292,7 @@ impl Row {
 #[cfg(all(test, feature = "array_record"))]
 mod tests {
     use super::*;
-    use crate::MapDataset;
+    use crate::MapDatasetExt;
     use crate::dataset::map::{Range, Source};
     use crate::source::{ArrayRecord, ArrayRecordWriter, Compression};
 

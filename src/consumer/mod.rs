@@ -9,7 +9,7 @@
 //!
 //! use gristmill::consumer::{Emulated, Metrics, feed};
 //! use gristmill::dataset::map::Range;
-//! use gristmill::{IterDataset, Load, MapDataset};
+//! use gristmill::prelude::*;
 //!
 //! let loader = Range::new(0, 3200).map(|x| x * 2).to_iter().batch(32).loader().threads(1).build()?;
 //! let mut accelerator = Emulated::new(Duration::from_millis(1));

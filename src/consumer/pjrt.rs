@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// use gristmill::consumer::{Metrics, Pjrt, feed};
 /// use gristmill::dataset::map::Range;
 /// use gristmill::device::Plugin;
-/// use gristmill::{Array, Element, IterDataset, Load, MapDataset};
+/// use gristmill::{Array, Element, prelude::*};
 ///
 /// let device = Plugin::load("pjrt_c_api_cpu_plugin.so")?.client()?.device(0)?;
 /// let mut device = Pjrt::new(device).emulate(Duration::from_millis(5));

@@ -21,7 +21,7 @@ pub struct StageMemory {
 ///
 /// ```
 /// use gristmill::dataset::{Held, estimate, map::Range};
-/// use gristmill::{Array, Element, IterDataset, MapDataset};
+/// use gristmill::{Array, Element, prelude::*};
 /// let elements = Range::new(0, 99).map(|_| Element::new().with("x", Array::from_vec(vec![0u8; 100]))).boxed();
 /// let shuffled = elements.to_iter().window_shuffle(10, 1).boxed();
 /// let window = estimate(&shuffled, 1).pop().unwrap();
@@ -98,7 +98,7 @@ mod tests {
     use crate::pack::{
         BatchSize, BinPackOptions, ConcatPackOptions, LengthBucketOptions, Packing, RowSpec, WindowPackOptions,
     };
-    use crate::{Array, Cx, DType, DatasetIterator, Element, IterDataset, MapDataset, Runtime};
+    use crate::{Array, Cx, DType, DatasetIterator, Element, IterDataset, IterDatasetExt, MapDatasetExt, Runtime};
 
     /// Counts the source elements that are alive, now and at most.
     #[derive(Default)]

@@ -1,7 +1,7 @@
 //! Datasets: random access and streams, and the [`Stage`] trait of both.
 //!
 //! A [`MapDataset`] is random access: pure, indexed, readable in any order. An [`IterDataset`] is a stream: ordered,
-//! stateful, checkpointable. [`to_iter`](MapDataset::to_iter) converts the first to the second.
+//! stateful, checkpointable. [`to_iter`](crate::MapDatasetExt::to_iter) converts the first to the second.
 
 mod at_end;
 mod blocks;
@@ -27,8 +27,8 @@ pub use blocks::Blocks;
 pub use boxed::{AnyState, BoxIter, BoxIterator, BoxMap};
 pub use estimate::{StageMemory, estimate};
 pub use facts::Facts;
-pub use iter::{DatasetIterator, IterDataset};
-pub use map::MapDataset;
+pub use iter::{DatasetIterator, IterDataset, IterDatasetExt};
+pub use map::{MapDataset, MapDatasetExt};
 pub use memory::{Held, Memory, Sample};
 pub use node::{Describe, Indices, Moves, Node, Reads, Records, Sampled, Work};
 pub(crate) use records::suspect_in;

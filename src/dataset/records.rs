@@ -102,7 +102,7 @@ fn read_by(stream: &dyn Stage, stage: StageId) -> Option<&dyn Stage> {
 /// epoch is repeated unchanged, returns the first index.
 ///
 /// ```
-/// use gristmill::{MapDataset, dataset::{Record, index_of, map::Range}};
+/// use gristmill::{dataset::{Record, index_of, map::Range}, prelude::*};
 /// let ds = Range::new(0, 10).shuffle(42).slice(..5);
 /// assert_eq!(ds.collect()?, [8, 6, 7, 9, 0]);
 /// assert_eq!(index_of(&ds, &Record::new("range", 9), 0), Some(3));
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use crate::cx::Cx;
     use crate::dataset::map::{Concatenate, Mix, Range};
-    use crate::dataset::{BoxMap, Indices, IterDataset, MapDataset, Moves, Node, Remainder, Role};
+    use crate::dataset::{BoxMap, Indices, IterDatasetExt, MapDataset, MapDatasetExt, Moves, Node, Remainder, Role};
 
     #[test]
     fn an_index_is_followed_to_its_record() {

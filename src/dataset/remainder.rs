@@ -3,8 +3,8 @@
 /// To fill such a batch with padding, use [`batch_padded`], [`batch_masked`] or [`LengthBucketOptions::pad_remainder`].
 /// They are separate methods because padding changes the content of a batch.
 ///
-/// [`batch_padded`]: crate::IterDataset::batch_padded
-/// [`batch_masked`]: crate::IterDataset::batch_masked
+/// [`batch_padded`]: crate::IterDatasetExt::batch_padded
+/// [`batch_masked`]: crate::IterDatasetExt::batch_masked
 /// [`LengthBucketOptions::pad_remainder`]: crate::pack::LengthBucketOptions::pad_remainder
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Remainder {

@@ -141,7 +141,7 @@ pub(crate) use same_stage;
 mod tests {
     use super::*;
     use crate::dataset::map::{Mix, Range};
-    use crate::{IterDataset, MapDataset};
+    use crate::{IterDatasetExt, MapDatasetExt};
 
     #[test]
     fn a_chain_names_its_stages_from_the_first_to_the_last() {

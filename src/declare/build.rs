@@ -7,7 +7,7 @@ use super::chain::{Chain, Context};
 use super::columns::NamedFn;
 use super::decode::Fields;
 use crate::dataset::iter::FilterThresholds;
-use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset};
+use crate::dataset::{BoxIter, BoxMap, IterDatasetExt, MapDatasetExt};
 use crate::element::Element;
 use crate::error::{Error, Result};
 

@@ -9,7 +9,7 @@ use super::values::{Decode, Given};
 use crate::cx::Cx;
 use crate::dataset::INFINITE;
 use crate::dataset::iter::{BadRecords, FilterThresholds, Stream, lanes};
-use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset, Stage, bring};
+use crate::dataset::{BoxIter, BoxMap, IterDatasetExt, MapDataset, MapDatasetExt, Stage, bring};
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::place::{Location, Shards};

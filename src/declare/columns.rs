@@ -124,7 +124,7 @@ mod tests {
     use super::*;
     use crate::dataset::iter::laws;
     use crate::dataset::map::Range;
-    use crate::{ErrorKind, IterDataset, MapDataset};
+    use crate::{ErrorKind, IterDataset, IterDatasetExt, MapDatasetExt};
 
     fn odd(share: Option<f64>) -> IterMapped<impl IterDataset<Item = i64>, NamedFn<i64, i64>, Watch> {
         let thresholds = FilterThresholds { warn: None, raise: share };

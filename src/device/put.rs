@@ -49,7 +49,7 @@ use crate::report::{ConsumerMeter, Report};
 /// with it. Other arrays are first copied into reused slots: `depth + 1` slots, each the size of a batch.
 /// ```no_run
 /// use gristmill::device::{DevicePut, Placement, Plugin, PutOptions};
-/// use gristmill::{Array, Element, IterDataset, Load, MapDataset, dataset::map::Range};
+/// use gristmill::{Array, Element, dataset::map::Range, prelude::*};
 ///
 /// let client = Plugin::load("pjrt_c_api_cpu_plugin.so")?.client()?;
 /// let ds = Range::new(0, 1000).map(|x| Element::new().with("x", Array::scalar(x as i32))).to_iter().batch(8);

@@ -1,5 +1,6 @@
 use super::*;
-use crate::MapDataset;
+use crate::IterDatasetExt;
+use crate::MapDatasetExt;
 use crate::dataset::map::Range;
 use crate::exec::Executor;
 use crate::{AcceptedChange, ErrorKind};

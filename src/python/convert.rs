@@ -12,7 +12,9 @@ use crate::cx::{Cx, StageId};
 use crate::dataset::iter::{Dealt, PartPassOf};
 use crate::dataset::map::Many;
 use crate::dataset::plan::{Make, Member, PlanOf, Planning, Segments, Turn};
-use crate::dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset, MapDataset, Stage, same_stage};
+use crate::dataset::{
+    BoxIter, BoxMap, DatasetIterator, IterDataset, IterDatasetExt, MapDataset, MapDatasetExt, Stage, same_stage,
+};
 use crate::element::{Element, Tree, Value};
 use crate::error::Result;
 use crate::exec::{Failed, Runtime};

@@ -29,7 +29,7 @@ use super::shared_docs::shared_docs;
 use super::stream_source::PythonStream;
 use super::streams::{Streams, behind};
 use crate::dataset::iter::{BadRecords, ZipLength, interleave, interleave_from};
-use crate::dataset::{BoxIter, IterDataset};
+use crate::dataset::{BoxIter, IterDatasetExt};
 use crate::spec::Pipeline;
 use crate::spec::chain::Chain;
 use crate::spec::node::Tree;

@@ -29,7 +29,7 @@ use super::shared_docs::shared_docs;
 use super::source::{PythonSource, Selection};
 use super::streams::Streams;
 use crate::dataset::map::{Concatenate, Range, Select, Source, SplitSizes, ZipAll};
-use crate::dataset::{INFINITE, MapDataset};
+use crate::dataset::{INFINITE, MapDatasetExt};
 use crate::spec::by_name;
 use crate::spec::chain::Border;
 use crate::spec::node::Tree;

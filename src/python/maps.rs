@@ -9,7 +9,7 @@ use super::interpreter::attached;
 use super::item::Item;
 use super::random::RandomFunction;
 use crate::dataset::iter::BadRecords;
-use crate::dataset::{BoxMap, MapDataset, Stage};
+use crate::dataset::{BoxMap, MapDataset, MapDatasetExt, Stage};
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::spec::by_name;

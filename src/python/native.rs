@@ -7,7 +7,7 @@ use super::item::Item;
 use crate::cx::{Cx, StageId};
 use crate::dataset::iter::InPlace;
 use crate::dataset::map::{GetStacked, Many};
-use crate::dataset::{BoxMap, MapDataset, Stage, same_stage};
+use crate::dataset::{BoxMap, MapDataset, MapDatasetExt, Stage, same_stage};
 use crate::element::Element;
 use crate::error::Result;
 use crate::exec::Runtime;

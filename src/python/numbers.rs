@@ -3,7 +3,7 @@
 use super::item::Item;
 use crate::cx::Cx;
 use crate::dataset::map::{Many, Range};
-use crate::dataset::{MapDataset, Stage, same_stage};
+use crate::dataset::{MapDataset, MapDatasetExt, Stage, same_stage};
 use crate::error::Result;
 
 /// A range whose numbers are items. A conversion that may fail would hold each of them back for longer than it takes to make

@@ -13,7 +13,7 @@ use super::random::RandomFunction;
 use crate::dataset::iter::{
     BadRecords, Cut, CutStream, ENUMERATE, FanOut, FanStream, FilterThresholds, IterTryMapWithIndex, ZipLength, zip_all,
 };
-use crate::dataset::{BoxIter, IterDataset, MapDataset, Remainder, Stage};
+use crate::dataset::{BoxIter, IterDatasetExt, MapDatasetExt, Remainder, Stage};
 use crate::element::{Element, Stack};
 use crate::error::Result;
 use crate::spec::by_name;

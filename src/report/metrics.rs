@@ -260,7 +260,7 @@ mod tests {
     use super::*;
     use crate::dataset::map::Range;
     use crate::exec::WorkerReport;
-    use crate::{Load, MapDataset};
+    use crate::{Load, MapDatasetExt};
 
     fn report(threads: usize) -> Report {
         let dataset = Range::new(0, 99).map(|x| x + 1).to_iter().batch(2);

@@ -73,7 +73,7 @@ mod tests {
 
     use super::*;
     use crate::dataset::map::Range;
-    use crate::{Load, MapDataset};
+    use crate::{Load, MapDatasetExt};
 
     fn text_of(change: impl FnOnce(&mut Report)) -> String {
         let mut loader = Range::new(0, 99).map(|x| x + 1).to_iter().batch(2).loader().threads(2).build().unwrap();

@@ -5,7 +5,7 @@ use crate::cx::{Cx, StageId};
 use crate::dataset::iter::Cut;
 use crate::dataset::map::Range;
 use crate::dataset::{Node, Role, Stage, stage_after};
-use crate::{Executor, Load, MapDataset, Result, Runtime};
+use crate::{Executor, Load, MapDataset, MapDatasetExt, Result, Runtime};
 
 /// A stage that keeps a core busy for `us` microseconds and runs in either part of a cut prefix, as Python's stages do.
 struct Slow<D> {

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
     use crate::dataset::map::Range;
     use crate::startup::making;
-    use crate::{Executor, Load, MapDataset};
+    use crate::{Executor, Load, MapDatasetExt};
 
     /// Time of a slow step, far longer than anything else that a busy machine does before the first element.
     const LONG: Duration = Duration::from_millis(500);

@@ -17,7 +17,7 @@ const MOST_STEPS: u64 = 100;
 /// A schedule without an error in [`check`](Self::check) never changes the past: an added entry at position `p` changes
 /// no element before `p`.
 /// ```
-/// use gristmill::{MapDataset, dataset::map::{Mix, Range}, rng::Schedule};
+/// use gristmill::{dataset::map::{Mix, Range}, rng::Schedule, prelude::*};
 /// let parts = vec![Range::new(0, 8), Range::new(100, 108)];
 /// let mixed = Mix::new(parts).schedule(Schedule::new([1.0, 0.0]).then(3, [1.0, 1.0]));
 /// assert_eq!(mixed.slice(..7).collect()?, [0, 1, 2, 3, 100, 4, 101]);

@@ -40,7 +40,7 @@ use crate::error::{Error, Result};
 ///
 /// ```
 /// use gristmill::source::Jsonl;
-/// use gristmill::{MapDataset, dataset::map::Source};
+/// use gristmill::{dataset::map::Source, prelude::*};
 /// # let dir = std::env::temp_dir().join(format!("gristmill-doc-jsonl-{}", std::process::id()));
 /// # std::fs::create_dir_all(&dir).unwrap();
 /// # let path = dir.join("a.jsonl");
@@ -248,7 +248,7 @@ fn missing(line: &str, column: &str) -> Fault {
 mod tests {
     use super::*;
     use crate::dataset::map::{RandomAccess, Source};
-    use crate::{Load, MapDataset};
+    use crate::{Load, MapDatasetExt};
 
     #[test]
     fn errors_name_file_line_byte_and_the_nearest_column() {

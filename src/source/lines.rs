@@ -150,7 +150,7 @@ impl Line<'_> {
 ///
 /// ```
 /// use gristmill::source::Lines;
-/// use gristmill::{MapDataset, dataset::map::Source};
+/// use gristmill::{dataset::map::Source, prelude::*};
 /// # let dir = std::env::temp_dir().join(format!("gristmill-doc-lines-{}", std::process::id()));
 /// # std::fs::create_dir_all(&dir).unwrap();
 /// # let path = dir.join("a.txt");

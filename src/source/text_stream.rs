@@ -178,7 +178,7 @@ file_stream! {
     /// standard input, which can be read only once: a second pass and a restored state are errors.
     ///
     /// ```
-    /// use gristmill::IterDataset;
+    /// use gristmill::prelude::*;
     /// use gristmill::source::StreamOptions;
     /// # let dir = std::env::temp_dir().join(format!("gristmill-doc-stream-{}", std::process::id()));
     /// # std::fs::create_dir_all(&dir).unwrap();
@@ -301,7 +301,7 @@ fn located(line: &RawLine<'_>, compressed: bool, at: usize, text: String) -> Err
 mod tests {
     use super::*;
     use crate::cx::Cx;
-    use crate::dataset::{DatasetIterator, IterDataset, Stage};
+    use crate::dataset::{DatasetIterator, IterDataset, IterDatasetExt, Stage};
     use crate::exec::Runtime;
     use std::io::Write;
 

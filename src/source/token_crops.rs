@@ -279,6 +279,7 @@ impl fmt::Debug for RandomCrops {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MapDatasetExt;
     use crate::element::Stack;
     use crate::source::{TokenLayout, TokenType};
 

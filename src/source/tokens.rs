@@ -80,7 +80,7 @@ impl TokenLayout {
 ///
 /// ```
 /// use gristmill::source::{TokenLayout, TokenType, Tokens};
-/// use gristmill::MapDataset;
+/// use gristmill::prelude::*;
 /// # let dir = std::env::temp_dir().join(format!("gristmill-doc-tokens-{}", std::process::id()));
 /// # std::fs::create_dir_all(&dir).unwrap();
 /// # let path = dir.join("train.bin");

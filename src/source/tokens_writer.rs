@@ -135,7 +135,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::MapDataset;
+    use crate::MapDatasetExt;
     use crate::source::{TokenLayout, Tokens};
 
     proptest! {

@@ -168,7 +168,7 @@ fn unknown(root: &mut Node, key: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::super::{Format, Pipeline};
-    use crate::dataset::IterDataset;
+    use crate::dataset::IterDatasetExt;
 
     const TEXT: &str = "source: {range: 100}\nstages:\n  - batch: 2\n  - rebatch: {batch_size: 4}\n  - limit: 3\n";
 

@@ -13,7 +13,7 @@ use super::chain::{Chain, Context, similar_file};
 use super::node::{Field, Node, Tree};
 use super::registry::columns_argument;
 use crate::dataset::iter::BadRecords;
-use crate::dataset::{BoxIter, IterDataset, MapDataset};
+use crate::dataset::{BoxIter, IterDatasetExt, MapDataset, MapDatasetExt};
 use crate::element::Element;
 use crate::error::{Error, ErrorKind, Result};
 use crate::place::file_name;

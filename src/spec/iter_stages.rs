@@ -8,7 +8,7 @@ use super::entry::StageEntry;
 use super::node::Node;
 use super::values::Positive;
 use crate::dataset::iter::{BadRecords, ENUMERATE, IterTryMapWithIndex, Padding, Stream};
-use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset, Remainder};
+use crate::dataset::{BoxIter, BoxMap, IterDatasetExt, MapDatasetExt, Remainder};
 use crate::element::{Array, Element, Name};
 use crate::error::{Error, Result};
 

@@ -106,7 +106,7 @@ impl Format {
 /// It serialises as its text, so every receiver builds equal stages.
 ///
 /// ```
-/// use gristmill::IterDataset;
+/// use gristmill::prelude::*;
 /// use gristmill::spec::{Format, Pipeline};
 /// let text = "source: {range: {stop: 5}}\nstages:\n  - filter: {column: index, min: 3}\n";
 /// let elements = Pipeline::from_text(text, Format::Yaml, ".")?.build()?.collect()?;
@@ -176,7 +176,7 @@ impl Pipeline {
     /// errors, `stages[1].tokenise.max_len`. The value is YAML; [`text`](Self::text) stays as it is.
     ///
     /// ```
-    /// use gristmill::IterDataset;
+    /// use gristmill::prelude::*;
     /// use gristmill::spec::{Format, Pipeline};
     /// let text = "source: {range: 6}\nstages: [batch: 2]\n";
     /// let pipeline = Pipeline::from_text(text, Format::Yaml, ".")?.with("batch_size", "3")?;

@@ -5,7 +5,7 @@ use super::build::{Behind, Site};
 use super::entry::StageEntry;
 use super::values::Positive;
 use crate::dataset::map::SplitSizes;
-use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset};
+use crate::dataset::{BoxIter, BoxMap, IterDatasetExt, MapDataset, MapDatasetExt};
 use crate::element::Element;
 use crate::error::Result;
 

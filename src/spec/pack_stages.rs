@@ -8,7 +8,7 @@ use super::iter_stages::RemainderOrPad;
 use super::node::Node;
 use super::values::{Decode, Given, Map, Positive};
 use crate::dataset::map::Mapped;
-use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset};
+use crate::dataset::{BoxIter, BoxMap, IterDatasetExt, MapDatasetExt};
 use crate::element::Element;
 use crate::error::Result;
 use crate::pack::{

@@ -12,7 +12,7 @@ use super::registry;
 use super::values::{Decode, Given, Positive};
 use crate::dataset::iter::{ZipLength, interleave, zip_all};
 use crate::dataset::map::{Concatenate, RandomAccess, Range, Source, SourceFacts, ZipAll};
-use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset};
+use crate::dataset::{BoxIter, BoxMap, IterDatasetExt, MapDatasetExt};
 use crate::element::{Array, Element, Value};
 use crate::error::{Error, Result};
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::dataset::{IterDataset, Role, Stage, estimate};
+use crate::dataset::{IterDatasetExt, Role, Stage, estimate};
 use crate::exec::Executor;
 use crate::loader::Load;
 use crate::part::Part;

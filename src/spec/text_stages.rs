@@ -12,7 +12,7 @@ use super::chain::Chain;
 use super::entry::StageEntry;
 use super::node::{Node, Tree};
 use super::values::{Decode, Given, TokenizerFile};
-use crate::dataset::{BoxIter, IterDataset, MapDataset};
+use crate::dataset::{BoxIter, IterDatasetExt, MapDatasetExt};
 use crate::element::Element;
 use crate::error::Result;
 use crate::text::{

@@ -323,6 +323,7 @@ mod tests {
     use crate::pack::{BinPackOptions, Packing, RowSpec};
     use crate::part::{Part, RowDigest};
     use crate::text::{EngineChoice, Overflow, TextEncoder, TokeniseOptions, Tokenizer, TokenizerOptions};
+    use crate::{IterDatasetExt, MapDatasetExt};
 
     fn texts() -> Source<Vec<Element>> {
         let documents = demo::corpus::Documents::new(3).take(200);

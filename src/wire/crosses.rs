@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 /// ```
 /// use gristmill::dataset::map::Range;
 /// use gristmill::workers::{MpOptions, crosses, mp_prefetch};
-/// use gristmill::{IterDataset, MapDataset, Result};
+/// use gristmill::{Result, prelude::*};
 /// use serde::{Deserialize, Serialize};
 ///
 /// #[derive(Serialize, Deserialize)]

@@ -9,7 +9,7 @@
 //!
 //! ```
 //! use gristmill::dataset::map::Range;
-//! use gristmill::{IterDataset, MapDataset, Result};
+//! use gristmill::{Result, prelude::*};
 //! use gristmill::workers::{MpOptions, mp_prefetch};
 //!
 //! fn pipeline(seed: u32) -> Result<impl IterDataset<Item = Vec<i64>>> {
@@ -29,7 +29,7 @@
 //!
 //! A function that captures variables does not compile, because a worker would not have the variables:
 //! ```compile_fail,E0308
-//! # use gristmill::{IterDataset, MapDataset, dataset::map::Range, workers::{MpOptions, mp_prefetch}};
+//! # use gristmill::{dataset::map::Range, workers::{MpOptions, mp_prefetch}, prelude::*};
 //! let scale = 3;
 //! let pipeline = |len: i64| Ok(Range::new(0, len).map(move |x| x * scale).to_iter());
 //! mp_prefetch(pipeline, 42, MpOptions::default())?;

@@ -29,7 +29,7 @@ mod from_workers {
     use gristmill::dataset::map::Range;
     use gristmill::report::Cause;
     use gristmill::workers::{MpOptions, mp_prefetch};
-    use gristmill::{Array, Element, IterDataset, MapDataset, Result};
+    use gristmill::{Array, Element, IterDataset, MapDatasetExt, Result};
 
     use super::*;
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gristmill::dataset::INFINITE;
 use gristmill::dataset::map::{Mix, Range};
-use gristmill::{Cx, ErrorKind, MapDataset, Stage};
+use gristmill::{Cx, ErrorKind, MapDataset, MapDatasetExt, Stage};
 
 fn sorted(mut items: Vec<i64>) -> Vec<i64> {
     items.sort_unstable();

@@ -225,7 +225,7 @@ fn a_row_that_fails_has_a_mask_of_0() {
 fn pieces_and_functions_behind_the_border_fail_too() {
     let pieces = |bad: Bad| {
         let ds = documents(bad).to_iter().flat_map(|e: Element| vec![e.clone(), e]).window_shuffle(20, 1);
-        let judged = IterDataset::try_map(ds, |e: Element| {
+        let judged = IterDatasetExt::try_map(ds, |e: Element| {
             let x = id(&e);
             if x % 50 == 1 {
                 Err(Error::data(format!("{x} is refused")))

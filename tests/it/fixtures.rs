@@ -219,7 +219,7 @@ fn jsonl_lines() {
         if is_compressed(path) {
             #[cfg(feature = "compress")]
             {
-                use gristmill::IterDataset;
+                use gristmill::IterDatasetExt;
                 let lines = gristmill::source::StreamOptions::new().lines(path)?.collect()?;
                 read.records = lines.into_iter().map(String::into_bytes).collect();
             }
@@ -280,7 +280,7 @@ fn jsonl_damage_is_seen_beside_the_chosen_column() {
         if is_compressed(path) {
             #[cfg(feature = "compress")]
             {
-                use gristmill::IterDataset;
+                use gristmill::IterDatasetExt;
                 gristmill::source::StreamOptions::new().jsonl(path)?.collect()?;
             }
             return Ok(Read::default());
@@ -337,7 +337,7 @@ fn npy() {
 
 #[test]
 fn tokens_bin() {
-    use gristmill::MapDataset;
+    use gristmill::MapDatasetExt;
     check_all("tokens_bin", |path, case| {
         let what = case["file"].as_str().unwrap();
         let tokens = Tokens::open(path, token_layout(path, case))?;

@@ -124,7 +124,7 @@ impl Pipeline {
         let spec = |length| RowSpec::new([("t", length)]);
         let listed = || spec(8).meta_features(["id"]);
         let rows = match self.rows {
-            Rows::Plain => IterDataset::map(changed, |e| Element::new().with("t", Array::scalar(id(&e)))).boxed(),
+            Rows::Plain => IterDatasetExt::map(changed, |e| Element::new().with("t", Array::scalar(id(&e)))).boxed(),
             Rows::FirstFit => {
                 changed.first_fit_pack(BinPackOptions::new(listed(), 9).over_long(self.over_long)).boxed()
             }
@@ -140,7 +140,7 @@ impl Pipeline {
             }
             Rows::Buckets => unreachable!("they are batches"),
         };
-        let rows = IterDataset::map(rows, |e| e.with("one", Array::scalar(1i32)));
+        let rows = IterDatasetExt::map(rows, |e| e.with("one", Array::scalar(1i32)));
         match self.remainder {
             true => rows.batch_masked(BATCH).boxed(),
             false => rows.batch_with(BATCH, Remainder::Drop).boxed(),

@@ -221,7 +221,7 @@ fn costs_that_no_plan_says_are_read_from_the_rows() {
         (packed().batch(BATCH).boxed(), cost(Cost::new(1, 1).lengths("t_positions"))),
         (packed().batch(BATCH).boxed(), cost(Cost::new(1, 1).segments("t"))),
         (lengths.batch(BATCH).boxed(), cost(Cost::column("p"))),
-        (IterDataset::try_map(packed(), Ok).batch(BATCH).boxed(), cost(Cost::new(1, 1))),
+        (IterDatasetExt::try_map(packed(), Ok).batch(BATCH).boxed(), cost(Cost::new(1, 1))),
     ] {
         let take = |keys: bool| {
             let mut host = Host::start(&ds, Part::of(1, 2), &deal, keys, Executor::Inline);
@@ -298,7 +298,7 @@ fn a_record_whose_pieces_are_shuffled_is_evaluated_once() {
             .to_iter()
             .flat_map(|e| (0..3i64).map(move |k| e.clone().with("k", Array::scalar(k))).collect::<Vec<_>>())
             .window_shuffle(window, 1);
-        let ds = IterDataset::try_map(ds, |e| Ok(Element::new().with("k", e.array("k")?.clone()))).batch(64).boxed();
+        let ds = IterDatasetExt::try_map(ds, |e| Ok(Element::new().with("k", e.array("k")?.clone()))).batch(64).boxed();
         let expected: Vec<Element> = ds.clone().loader().build().unwrap().collect::<Result<_>>().unwrap();
         for executor in EXECUTORS {
             let builder = ds.clone().loader().part(Part::whole()).keys(Three).executor(executor);

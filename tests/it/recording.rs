@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gristmill::dataset::map::Range;
-use gristmill::{ErrorKind, Executor, IterDataset, Load, Loader, MapDataset, Report};
+use gristmill::{ErrorKind, Executor, IterDataset, Load, Loader, MapDatasetExt, Report};
 
 fn pipeline(elements: i64) -> impl IterDataset<Item = Vec<i64>> + use<> {
     Range::new(0, elements).shuffle(3).map(|x| x + 1).to_iter().batch(4)

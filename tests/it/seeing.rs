@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gristmill::dataset::map::{Range, Source};
 use gristmill::source::Jsonl;
-use gristmill::{Element, Executor, Load, MapDataset, Report};
+use gristmill::{Element, Executor, Load, MapDatasetExt, Report};
 
 const LINES: u64 = 30_000;
 /// The line of the one large document, counted from 1, and its bytes.

@@ -77,7 +77,7 @@ fn an_unknown_token_names_the_nearest_one() {
 /// Where it is loaded for the first element, and not where it was there before.
 #[test]
 fn loading_it_is_a_cause_of_start_up() {
-    use gristmill::{Load, MapDataset, dataset::map::Range};
+    use gristmill::{Load, MapDatasetExt, dataset::map::Range};
 
     let Some(folder) = folder() else { return };
     let file = std::fs::read(folder.join("gpt2.tokenizer.json")).unwrap();

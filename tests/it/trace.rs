@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::time::Duration;
 
 use gristmill::dataset::map::Range;
-use gristmill::{Executor, Load, MapDataset};
+use gristmill::{Executor, Load, MapDatasetExt};
 use serde_json::Value;
 
 /// The events of a trace of a run.

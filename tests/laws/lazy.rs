@@ -13,7 +13,7 @@ use gristmill::pack::{
     BatchSize, BinPackOptions, ConcatPackOptions, Labels, LengthBucketOptions, PackedColumns, Packing, RowSpec,
     WindowPackOptions,
 };
-use gristmill::{Array, BoxIter, BoxMap, Element, IterDataset, Load, MapDataset, Result};
+use gristmill::{Array, BoxIter, BoxMap, Element, IterDataset, IterDatasetExt, Load, MapDatasetExt, Result};
 
 /// Counts the records that are read of it.
 #[derive(Clone, Default)]

@@ -15,7 +15,7 @@ use gristmill::pack::{
     BatchSize, BinPackOptions, ConcatPackOptions, LengthBucketOptions, Packing, RowSpec, WindowPackOptions,
 };
 use gristmill::rng::PhiloxKey;
-use gristmill::{Array, BoxIter, Element, Executor, IterDataset, Load, MapDataset};
+use gristmill::{Array, BoxIter, Element, Executor, IterDatasetExt, Load, MapDatasetExt};
 use proptest::prelude::*;
 
 use sources::{Sources, checked, digest, failure, fan, kept, raise, remainder, sources};

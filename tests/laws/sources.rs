@@ -3,7 +3,7 @@
 use gristmill::dataset::Remainder;
 use gristmill::dataset::iter::{BadRecords, FanStream, FilterThresholds};
 use gristmill::dataset::map::{Concatenate, Mix, Range, SplitSizes};
-use gristmill::{BoxIter, BoxMap, Cx, Error, ErrorKind, IterDataset, MapDataset, Result, Stage};
+use gristmill::{BoxIter, BoxMap, Cx, Error, ErrorKind, IterDatasetExt, MapDataset, MapDatasetExt, Result, Stage};
 use proptest::prelude::*;
 
 use crate::twin::{TOO_MANY, Twin, WINDOW, too_many};

@@ -13,7 +13,9 @@ use gristmill::dataset::map::{Range, Source};
 use gristmill::report::{Cause, Change};
 use gristmill::source::Npy;
 use gristmill::workers::{MpOptions, mp_prefetch};
-use gristmill::{Array, Element, Executor, IterDataset, Load, Loader, MapDataset, Report, Result};
+use gristmill::{
+    Array, Element, Executor, IterDataset, IterDatasetExt, Load, Loader, MapDataset, MapDatasetExt, Report, Result,
+};
 use serde::{Deserialize, Serialize};
 
 const MIB: u64 = 1 << 20;

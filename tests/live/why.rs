@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gristmill::dataset::map::Range;
 use gristmill::report::{Cause, Change};
-use gristmill::{Executor, IterDataset, Load, MapDataset, Report};
+use gristmill::{Executor, IterDataset, IterDatasetExt, Load, MapDataset, MapDatasetExt, Report};
 
 fn run(loader: &mut gristmill::Loader<impl IterDataset + 'static>, step: Duration) -> Report {
     for batch in loader.by_ref() {

@@ -197,7 +197,7 @@ fn workers_fetch_what_they_are_given() {
     use gristmill::dataset::map::Source;
     use gristmill::source::{Npy, NpyWriter};
     use gristmill::workers::{MpOptions, mp_prefetch};
-    use gristmill::{Array, BoxIter, Element, IterDataset, MapDataset, Result};
+    use gristmill::{Array, BoxIter, Element, IterDatasetExt, MapDatasetExt, Result};
     fn rows(url: String) -> Result<BoxIter<Element>> {
         Ok(Source::new(Npy::open(url)?).to_iter().boxed())
     }

@@ -7,7 +7,9 @@ use gristmill::dataset::Remainder;
 use gristmill::dataset::iter::interleave;
 use gristmill::dataset::map::Range;
 use gristmill::workers::{MpOptions, crosses, mp_prefetch};
-use gristmill::{Array, Checkpoint, Element, Error, IterDataset, Load, MapDataset, Result};
+use gristmill::{
+    Array, Checkpoint, Element, Error, IterDataset, IterDatasetExt, Load, MapDataset, MapDatasetExt, Result,
+};
 
 const MIB: u64 = 1 << 20;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gristmill::dataset::map::Range;
 use gristmill::workers::{MpOptions, Poison, mp_prefetch, set_worker_command};
-use gristmill::{Array, Element, IterDataset, MapDataset, Result};
+use gristmill::{Array, Element, IterDataset, MapDatasetExt, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::Group;

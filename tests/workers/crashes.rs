@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use gristmill::dataset::map::Range;
 use gristmill::workers::{MpOptions, Poison, mp_prefetch};
-use gristmill::{Array, Element, ErrorKind, IterDataset, MapDataset, Result};
+use gristmill::{Array, Element, ErrorKind, IterDataset, IterDatasetExt, MapDataset, MapDatasetExt, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::children::living_children;

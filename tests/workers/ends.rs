@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use gristmill::dataset::map::Range;
 use gristmill::workers::{MpOptions, mp_prefetch};
-use gristmill::{Error, IterDataset, MapDataset, Result};
+use gristmill::{Error, IterDataset, MapDatasetExt, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::children::children;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use gristmill::dataset::map::Range;
 use gristmill::workers::{MpOptions, mp_prefetch};
-use gristmill::{IterDataset, MapDataset, Result};
+use gristmill::{IterDataset, MapDatasetExt, Result};
 use rustix::mm::{MapFlags, ProtFlags};
 
 const MIB: u64 = 1 << 20;

@@ -10,7 +10,10 @@ use gristmill::keys::{Key, KeySource, Keyed, Keys};
 use gristmill::pack::{Packing, RowSpec, WindowPackOptions};
 use gristmill::part::{Balance, Cost, Deal, Part, RowDigest};
 use gristmill::workers::{MpOptions, mp_prefetch};
-use gristmill::{Array, Element, Error, FailedElements, IterDataset, Load, Loader, LoaderBuilder, MapDataset, Result};
+use gristmill::{
+    Array, Element, Error, FailedElements, IterDataset, IterDatasetExt, Load, Loader, LoaderBuilder, MapDatasetExt,
+    Result,
+};
 
 const MIB: u64 = 1 << 20;
 const BATCH: usize = 12;

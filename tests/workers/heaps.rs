@@ -3,7 +3,7 @@
 
 use gristmill::dataset::map::Range;
 use gristmill::workers::{MpOptions, Poison, mp_prefetch};
-use gristmill::{ErrorKind, IterDataset, MapDataset, Result};
+use gristmill::{ErrorKind, IterDataset, MapDatasetExt, Result};
 
 const MIB: u64 = 1 << 20;
 const LEN: i64 = 400;

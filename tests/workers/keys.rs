@@ -12,7 +12,7 @@ use gristmill::keys::{Key, KeySource, Keyed, Keys};
 use gristmill::pack::{Packing, RowSpec, WindowPackOptions};
 use gristmill::part::{Part, RowDigest};
 use gristmill::workers::{MpOptions, mp_prefetch};
-use gristmill::{Array, Checkpoint, Element, IterDataset, Load, Loader, MapDataset, Result};
+use gristmill::{Array, Checkpoint, Element, IterDataset, IterDatasetExt, Load, Loader, MapDatasetExt, Result};
 
 const MIB: u64 = 1 << 20;
 const BATCH: usize = 24;

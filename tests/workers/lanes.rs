@@ -9,7 +9,8 @@ use gristmill::dataset::iter::lanes;
 use gristmill::dataset::map::Range;
 use gristmill::workers::{MpOptions, Poison, mp_prefetch};
 use gristmill::{
-    Array, BoxIter, Checkpoint, Element, Error, ErrorKind, IterDataset, Load, LoaderBuilder, MapDataset, Result, Value,
+    Array, BoxIter, Checkpoint, Element, Error, ErrorKind, IterDataset, IterDatasetExt, Load, LoaderBuilder,
+    MapDatasetExt, Result, Value,
 };
 use serde::{Deserialize, Serialize};
 

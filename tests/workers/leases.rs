@@ -4,7 +4,7 @@
 use gristmill::dataset::Remainder;
 use gristmill::dataset::map::Range;
 use gristmill::workers::{MpOptions, mp_prefetch};
-use gristmill::{Array, Element, IterDataset, MapDataset, Result};
+use gristmill::{Array, Element, IterDataset, IterDatasetExt, MapDatasetExt, Result};
 
 const MIB: u64 = 1 << 20;
 const LEN: i64 = 200;

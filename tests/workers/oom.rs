@@ -3,7 +3,7 @@
 
 use gristmill::dataset::map::Range;
 use gristmill::workers::{MpOptions, Poison, mp_prefetch};
-use gristmill::{IterDataset, MapDataset, Result};
+use gristmill::{IterDataset, MapDatasetExt, Result};
 
 use crate::cgroup::Group;
 

@@ -9,7 +9,7 @@ use gristmill::dataset::Remainder;
 use gristmill::dataset::map::Range;
 use gristmill::part::{Part, RowDigest};
 use gristmill::workers::{MpOptions, mp_prefetch};
-use gristmill::{Array, Checkpoint, Element, Error, IterDataset, Load, Loader, MapDataset, Result};
+use gristmill::{Array, Checkpoint, Element, Error, IterDataset, IterDatasetExt, Load, Loader, MapDatasetExt, Result};
 
 const MIB: u64 = 1 << 20;
 const BATCH: usize = 24;

@@ -6,7 +6,9 @@ use gristmill::dataset::iter::{ZipLength, interleave, interleave_from, lanes, la
 use gristmill::dataset::map::Range;
 use gristmill::rng::Schedule;
 use gristmill::workers::{MpOptions, mp_prefetch};
-use gristmill::{Array, BoxIter, Checkpoint, Element, Error, ErrorKind, IterDataset, MapDataset, Result, Value};
+use gristmill::{
+    Array, BoxIter, Checkpoint, Element, Error, ErrorKind, IterDataset, IterDatasetExt, MapDatasetExt, Result, Value,
+};
 
 use crate::tight::tight;
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use gristmill::dataset::map::Range;
 use gristmill::workers::{MpOptions, mp_prefetch};
-use gristmill::{Array, Element, ErrorKind, IterDataset, MapDataset, Result};
+use gristmill::{Array, Element, ErrorKind, IterDataset, IterDatasetExt, MapDatasetExt, Result};
 use rustix::fs::{FallocateFlags, fallocate, fstat};
 use rustix::mm::{MapFlags, ProtFlags};
 use serde::{Deserialize, Serialize};

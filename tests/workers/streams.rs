@@ -8,8 +8,8 @@ use gristmill::dataset::{Node, Role};
 use gristmill::rng::ElementRng;
 use gristmill::workers::{MpOptions, Poison, mp_prefetch};
 use gristmill::{
-    Array, BoxIter, Checkpoint, Cx, DatasetIterator, Element, Error, IterDataset, Load, LoaderBuilder, Result, Runtime,
-    Stage,
+    Array, BoxIter, Checkpoint, Cx, DatasetIterator, Element, Error, IterDataset, IterDatasetExt, Load, LoaderBuilder,
+    Result, Runtime, Stage,
 };
 use serde::{Deserialize, Serialize};
 

@@ -10,7 +10,9 @@ use gristmill::source::{
     ArrayRecord, ArrayRecordWriter, Compression, Parquet, ParquetCompression, ParquetWriter, ParquetWriterOptions,
 };
 use gristmill::workers::{MpOptions, mp_prefetch};
-use gristmill::{Array, BoxIter, Element, IterDataset, Load, LoaderBuilder, MapDataset, Result, Value};
+use gristmill::{
+    Array, BoxIter, Element, IterDataset, IterDatasetExt, Load, LoaderBuilder, MapDatasetExt, Result, Value,
+};
 use serde::{Deserialize, Serialize};
 
 const RECORDS: u64 = 16_384;

@@ -5,7 +5,7 @@ use clap::FromArgMatches;
 use super::*;
 use crate::Element;
 use crate::dataset::map::Range;
-use crate::dataset::{DatasetIterator, IterDataset, MapDataset};
+use crate::dataset::{DatasetIterator, IterDataset, MapDatasetExt};
 use crate::element::Array;
 use crate::exec::Runtime;
 use crate::sink::{Compression, MANIFEST, Sink, SinkFormat, WriteTo};

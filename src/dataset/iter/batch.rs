@@ -165,7 +165,7 @@ impl<M> Batching<M> {
     }
 }
 
-/// See [`IterDataset::batch`].
+/// See [`IterDatasetExt::batch`](super::IterDatasetExt::batch).
 #[must_use = "datasets are lazy and do nothing until read"]
 pub struct IterBatch<D, M> {
     parent: D,
@@ -290,6 +290,7 @@ mod tests {
     use crate::dataset::iter::laws;
     use crate::dataset::map::Range;
     use crate::element::{Array, Element};
+    use crate::{IterDatasetExt, MapDatasetExt};
 
     #[test]
     fn the_remainder_is_kept_or_dropped() {

@@ -9,7 +9,7 @@ use crate::dataset::run::opaque::debug_name;
 use crate::dataset::stage::Role;
 use crate::error::{Error, Result};
 
-/// See [`IterDataset::cache`](super::IterDataset::cache).
+/// See [`IterDatasetExt::cache`](super::IterDatasetExt::cache).
 pub type IterCache<D> = Flowing<D, CacheFlow>;
 
 /// [`Flow`] of [`IterCache`].
@@ -116,10 +116,10 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
-    use crate::dataset::iter::{IterDataset, laws};
+    use crate::dataset::iter::{IterDataset, IterDatasetExt, laws};
     use crate::dataset::map::Range;
     use crate::exec::Runtime;
-    use crate::{ErrorKind, MapDataset};
+    use crate::{ErrorKind, MapDatasetExt};
 
     #[test]
     fn yields_the_same_and_reads_the_parent_once() {

@@ -95,8 +95,8 @@ mod tests {
     use super::*;
     use crate::checkpoint::{Identity, fingerprint};
     use crate::dataset::iter::laws;
-    use crate::dataset::map::Range;
-    use crate::dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset, Record, index_of};
+    use crate::dataset::map::{MapDatasetExt, Range};
+    use crate::dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset, IterDatasetExt, Record, index_of};
     use crate::exec::Executor;
     use crate::spec::columns::NamedFn;
 

@@ -292,6 +292,7 @@ mod tests {
     use crate::ErrorKind;
     use crate::dataset::iter::laws;
     use crate::dataset::map::Range;
+    use crate::{IterDatasetExt, MapDatasetExt};
 
     #[test]
     fn stays_in_front_of_the_border() {

@@ -4,7 +4,7 @@ use super::each::{IterMapped, IterMappedIter};
 use crate::dataset::map::FilterFn;
 use crate::dataset::run::thresholds::Watch;
 
-/// See [`IterDataset::filter`](super::IterDataset::filter).
+/// See [`IterDatasetExt::filter`](super::IterDatasetExt::filter).
 pub type IterFilter<D, P> = IterMapped<D, FilterFn<P>, Watch>;
 
 /// A pass over [`IterFilter`].
@@ -55,14 +55,14 @@ mod tests {
     use super::FilterState;
     use crate::cx::Cx;
     use crate::dataset::Stage;
-    use crate::dataset::iter::{DatasetIterator, FilterThresholds, IterDataset, laws};
+    use crate::dataset::iter::{DatasetIterator, FilterThresholds, IterDataset, IterDatasetExt, laws};
     use crate::dataset::map::Range;
     use crate::exec::Runtime;
-    use crate::{ErrorKind, MapDataset};
+    use crate::{ErrorKind, MapDatasetExt};
 
     #[test]
     fn keeps_what_the_predicate_says() {
-        let ds = IterDataset::filter(Range::new(0, 2500).to_iter(), |x| x % 3 == 0);
+        let ds = IterDatasetExt::filter(Range::new(0, 2500).to_iter(), |x| x % 3 == 0);
         assert_eq!(laws::check(&ds), (0..2500).step_by(3).collect::<Vec<_>>());
     }
 
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_state_from_before_it_counted_is_read() {
-        let ds = IterDataset::filter(Range::new(0, 9).to_iter(), |x| x % 2 == 1);
+        let ds = IterDatasetExt::filter(Range::new(0, 9).to_iter(), |x| x % 2 == 1);
         let mut iter = ds.iter(&Runtime::inline()).unwrap();
         let whole = serde_json::to_value(iter.state()).unwrap();
         let state: FilterState<_> = serde_json::from_value(whole["parent"].clone()).unwrap();

@@ -19,10 +19,10 @@ use crate::element::{Name, Part, Slot};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
-/// See [`IterDataset::flat_map`](super::IterDataset::flat_map).
+/// See [`IterDatasetExt::flat_map`](super::IterDatasetExt::flat_map).
 pub type IterFlatMap<D, F> = Flowing<D, FlatMapFlow<MapFn<F>>>;
 
-/// See [`IterDataset::try_flat_map`](super::IterDataset::try_flat_map).
+/// See [`IterDatasetExt::try_flat_map`](super::IterDatasetExt::try_flat_map).
 pub type IterTryFlatMap<D, F> = Flowing<D, FlatMapFlow<TryMapFn<F>>>;
 
 /// [`Flow`] of [`IterFlatMap`] and [`IterTryFlatMap`]. `E` makes the pieces of an element.
@@ -302,13 +302,13 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::iter::{IterDataset, laws};
+    use crate::dataset::iter::{IterDataset, IterDatasetExt, laws};
     use crate::dataset::map::Range;
     use crate::exec::Runtime;
-    use crate::{ErrorKind, MapDataset};
+    use crate::{ErrorKind, MapDatasetExt};
 
     fn repeated() -> impl IterDataset<Item = i64, Iter: DatasetIterator<State: Serialize>> {
-        IterDataset::flat_map(Range::new(0, 7).to_iter(), |x| (0..x % 4).map(move |i| 10 * x + i))
+        IterDatasetExt::flat_map(Range::new(0, 7).to_iter(), |x| (0..x % 4).map(move |i| 10 * x + i))
     }
 
     #[test]
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn an_element_that_has_shrunk_since_is_a_state_error() {
-        let ds = IterDataset::flat_map(Range::new(0, 3).to_iter(), |x| vec![x; 2]);
+        let ds = IterDatasetExt::flat_map(Range::new(0, 3).to_iter(), |x| vec![x; 2]);
         let mut iter = ds.iter(&Runtime::inline()).unwrap();
         let state = FlatMapState { given: 3, ..iter.state() };
         assert_eq!(iter.restore(state, &mut Cx::default()).unwrap_err().kind(), ErrorKind::State);

@@ -20,7 +20,7 @@ const MAX_CYCLE: usize = 1 << 16;
 /// Streams are opened in order, when their turn comes. The order is Grain's: a stream that ends gives up its turn, and
 /// its place is filled in the next round. A cycle of 1 concatenates the datasets.
 /// ```
-/// use gristmill::{IterDataset, Load, MapDataset, dataset::iter::interleave, dataset::map::Range};
+/// use gristmill::{dataset::iter::interleave, dataset::map::Range, prelude::*};
 /// let lanes = [0, 10, 20].map(|start| Range::new(start, start + 2).to_iter());
 /// assert_eq!(interleave(lanes, 2).collect()?, [0, 10, 1, 11, 20, 21]);
 /// # Ok::<(), gristmill::Error>(())
@@ -244,6 +244,7 @@ debug_name!(IterInterleaveIter<L: OpenLane>);
 
 #[cfg(test)]
 mod tests {
+    use crate::{IterDatasetExt, MapDatasetExt};
     use proptest::prelude::*;
 
     use super::*;

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use gristmill::{Cx, DatasetIterator, Executor, IterDataset, Runtime};
+use gristmill::{Cx, DatasetIterator, Executor, IterDataset, IterDatasetExt, Runtime};
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 

@@ -8,7 +8,7 @@ use crate::dataset::run::opaque::debug_name;
 use crate::dataset::stage::Role;
 use crate::error::{Error, Result};
 
-/// See [`IterDataset::limit`](super::IterDataset::limit).
+/// See [`IterDatasetExt::limit`](super::IterDatasetExt::limit).
 pub type IterLimit<D> = Flowing<D, LimitFlow>;
 
 /// [`Flow`] of [`IterLimit`].
@@ -89,10 +89,10 @@ debug_name!(IterLimitIter<I>);
 mod tests {
     use crate::cx::Cx;
     use crate::dataset::iter::map_with_index::CounterState;
-    use crate::dataset::iter::{IterDataset, laws};
+    use crate::dataset::iter::{IterDataset, IterDatasetExt, laws};
     use crate::dataset::map::Range;
     use crate::exec::Runtime;
-    use crate::{DatasetIterator, MapDataset};
+    use crate::{DatasetIterator, MapDatasetExt};
 
     #[test]
     fn stops_after_so_many_or_earlier() {

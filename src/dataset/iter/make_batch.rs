@@ -193,7 +193,7 @@ impl<T: Stack<Batch: Send + 'static>> MakeBatch<T> for StackedPadded {
     }
 }
 
-/// Padding of the last batch by [`batch_masked_with`](crate::IterDataset::batch_masked_with).
+/// Padding of the last batch by [`batch_masked_with`](crate::IterDatasetExt::batch_masked_with).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Padding {
     /// Value of every number in padding; must fit the dtype of each array. Text and lists are empty in padding.

@@ -8,19 +8,19 @@ use crate::dataset::run::opaque::debug_name;
 use crate::dataset::stage::Stage;
 use crate::error::Result;
 
-/// See [`IterDataset::map_with_index`].
+/// See [`IterDatasetExt::map_with_index`](super::IterDatasetExt::map_with_index).
 pub type IterMapWithIndex<D, F> = IterMapped<D, NumberedFn<F>, Counter>;
 
 /// A pass over [`IterMapWithIndex`].
 pub type IterMapWithIndexIter<I, F> = IterMappedIter<I, NumberedFn<F>, Counter>;
 
-/// See [`IterDataset::try_map_with_index`].
+/// See [`IterDatasetExt::try_map_with_index`](super::IterDatasetExt::try_map_with_index).
 pub type IterTryMapWithIndex<D, F> = IterMapped<D, TryNumberedFn<F>, Counter>;
 
 /// A pass over [`IterTryMapWithIndex`].
 pub type IterTryMapWithIndexIter<I, F> = IterMappedIter<I, TryNumberedFn<F>, Counter>;
 
-/// See [`IterDataset::enumerate`].
+/// See [`IterDatasetExt::enumerate`](super::IterDatasetExt::enumerate).
 pub type IterEnumerate<D> = IterMapWithIndex<D, fn(u64, <D as IterDataset>::Item) -> Numbered<D>>;
 
 /// An element of `D`, preceded by its number.
@@ -107,10 +107,10 @@ pub struct CounterState<S> {
 #[cfg(test)]
 mod tests {
     use crate::cx::Cx;
-    use crate::dataset::iter::{DatasetIterator, IterDataset, laws};
+    use crate::dataset::iter::{DatasetIterator, IterDataset, IterDatasetExt, laws};
     use crate::dataset::map::Range;
     use crate::exec::Runtime;
-    use crate::{Error, MapDataset};
+    use crate::{Error, MapDatasetExt};
 
     #[test]
     fn counts_what_arrives_and_resumes() {

@@ -1,8 +1,9 @@
-//! Streams: ordered, stateful and checkpointable. Each adaptor has its own file; [`IterDataset`] has all methods.
+//! Streams: ordered, stateful and checkpointable. Each adaptor has its own file; [`IterDatasetExt`] has all methods.
 
 mod batch;
 mod cache;
 mod chunked;
+mod combinators;
 #[cfg(any(all(test, feature = "spec"), feature = "python"))]
 mod cut;
 #[cfg(feature = "python")]
@@ -41,6 +42,7 @@ mod zip;
 
 pub use self::batch::{IterBatch, IterBatchIter};
 pub use self::cache::{CacheFlow, CacheState, IterCache, IterCacheIter};
+pub use self::combinators::IterDatasetExt;
 #[cfg(any(all(test, feature = "spec"), feature = "python"))]
 pub(crate) use self::cut::Cut;
 #[cfg(feature = "python")]

@@ -1,6 +1,6 @@
 //! The streams of an interleave or of lanes: a list, or streams that are made when their turn comes.
 
-use super::{DatasetIterator, IterDataset};
+use super::{DatasetIterator, IterDataset, IterDatasetExt};
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::MapDataset;
 use crate::dataset::memory::Memory;

@@ -1,13 +1,13 @@
 use super::each::{Counter, IterMapped, IterMappedIter};
 use crate::dataset::map::{DrawFn, TryDrawFn};
 
-/// See [`IterDataset::random_map`](super::IterDataset::random_map).
+/// See [`IterDatasetExt::random_map`](super::IterDatasetExt::random_map).
 pub type IterRandomMap<D, F> = IterMapped<D, DrawFn<F>, Counter>;
 
 /// A pass over [`IterRandomMap`].
 pub type IterRandomMapIter<I, F> = IterMappedIter<I, DrawFn<F>, Counter>;
 
-/// See [`IterDataset::try_random_map`](super::IterDataset::try_random_map).
+/// See [`IterDatasetExt::try_random_map`](super::IterDatasetExt::try_random_map).
 pub type IterTryRandomMap<D, F> = IterMapped<D, TryDrawFn<F>, Counter>;
 
 /// A pass over [`IterTryRandomMap`].
@@ -16,10 +16,10 @@ pub type IterTryRandomMapIter<I, F> = IterMappedIter<I, TryDrawFn<F>, Counter>;
 #[cfg(test)]
 mod tests {
     use crate::dataset::Stage;
-    use crate::dataset::iter::{IterDataset, laws};
+    use crate::dataset::iter::{IterDatasetExt, laws};
     use crate::dataset::map::Range;
     use crate::rng::PhiloxKey;
-    use crate::{ErrorKind, MapDataset};
+    use crate::{ErrorKind, MapDatasetExt};
 
     #[test]
     fn draws_depend_on_seed_and_place_only() {

@@ -12,7 +12,7 @@ use crate::dataset::stage::Role;
 use crate::element::{Batch, Element};
 use crate::error::{Error, Result};
 
-/// See [`IterDataset::rebatch`](super::IterDataset::rebatch).
+/// See [`IterDatasetExt::rebatch`](super::IterDatasetExt::rebatch).
 pub type IterRebatch<D> = Flowing<D, RebatchFlow>;
 
 /// [`Flow`] of [`IterRebatch`].
@@ -190,10 +190,10 @@ debug_name!(IterRebatchIter<I: DatasetIterator>);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::iter::{IterDataset, laws};
+    use crate::dataset::iter::{IterDataset, IterDatasetExt, laws};
     use crate::dataset::map::Range;
     use crate::exec::Runtime;
-    use crate::{Array, ErrorKind, MapDataset};
+    use crate::{Array, ErrorKind, MapDatasetExt};
 
     /// Returns batches of the given sizes, with rows numbered consecutively.
     fn batches(sizes: &[i64]) -> impl IterDataset<Item = Element> + use<> {

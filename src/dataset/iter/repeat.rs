@@ -9,7 +9,7 @@ use crate::dataset::run::opaque::debug_name;
 use crate::dataset::stage::Role;
 use crate::error::{Error, Result};
 
-/// See [`IterDataset::repeat`](super::IterDataset::repeat).
+/// See [`IterDatasetExt::repeat`](super::IterDatasetExt::repeat).
 pub type IterRepeat<D> = Flowing<D, RepeatFlow>;
 
 /// [`Flow`] of [`IterRepeat`].
@@ -118,10 +118,10 @@ debug_name!(IterRepeatIter<I: DatasetIterator>);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::iter::{IterDataset, laws};
+    use crate::dataset::iter::{IterDataset, IterDatasetExt, laws};
     use crate::dataset::map::Range;
     use crate::exec::Runtime;
-    use crate::{ErrorKind, MapDataset};
+    use crate::{ErrorKind, MapDatasetExt};
 
     #[test]
     fn epochs_are_alike() {

@@ -11,7 +11,7 @@ use crate::dataset::run::opaque::debug_name;
 use crate::dataset::stage::Role;
 use crate::error::Result;
 
-/// See [`IterDataset::scan`](super::IterDataset::scan).
+/// See [`IterDatasetExt::scan`](super::IterDatasetExt::scan).
 pub type IterScan<D, S, F> = Flowing<D, ScanFlow<S, F>>;
 
 /// [`Flow`] of [`IterScan`].
@@ -105,9 +105,9 @@ debug_name!(IterScanIter<I, S, F>);
 
 #[cfg(test)]
 mod tests {
-    use crate::dataset::iter::{IterDataset, laws};
+    use crate::dataset::iter::{IterDatasetExt, laws};
     use crate::dataset::map::Range;
-    use crate::{Error, MapDataset};
+    use crate::{Error, MapDatasetExt};
 
     #[test]
     fn the_state_of_the_function_is_part_of_the_position() {

@@ -8,7 +8,7 @@ use crate::dataset::run::opaque::debug_name;
 use crate::dataset::stage::Role;
 use crate::error::{Error, Result};
 
-/// See [`IterDataset::skip`](super::IterDataset::skip).
+/// See [`IterDatasetExt::skip`](super::IterDatasetExt::skip).
 pub type IterSkip<D> = Flowing<D, SkipFlow>;
 
 /// [`Flow`] of [`IterSkip`].
@@ -89,10 +89,10 @@ debug_name!(IterSkipIter<I>);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::iter::{IterDataset, laws};
+    use crate::dataset::iter::{IterDataset, IterDatasetExt, laws};
     use crate::dataset::map::Range;
     use crate::exec::Runtime;
-    use crate::{ErrorKind, MapDataset};
+    use crate::{ErrorKind, MapDatasetExt};
 
     #[test]
     fn leaves_out_so_many_or_all() {

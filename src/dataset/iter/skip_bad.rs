@@ -11,7 +11,7 @@ use crate::dataset::run::skipping::{BadRecords, Skipping};
 use crate::dataset::stage::Role;
 use crate::error::{Error, ErrorKind, Result};
 
-/// See [`IterDataset::on_bad_record`](super::IterDataset::on_bad_record).
+/// See [`IterDatasetExt::on_bad_record`](super::IterDatasetExt::on_bad_record).
 pub type IterSkipBad<D> = Flowing<D, SkipBadFlow>;
 
 const NAME: &str = "skip_bad_records";
@@ -118,8 +118,8 @@ debug_name!(IterSkipBadIter<I>);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::MapDataset;
-    use crate::dataset::iter::{IterDataset, lanes, laws};
+    use crate::MapDatasetExt;
+    use crate::dataset::iter::{IterDataset, IterDatasetExt, lanes, laws};
     use crate::dataset::map::Range;
     use crate::dataset::{Node, Stage};
     use crate::exec::Runtime;

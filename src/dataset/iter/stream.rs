@@ -5,7 +5,7 @@ use super::fan::{FanOut, FanStream};
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::BoxMap;
-use crate::dataset::map::{Filter, Map, MapDataset, TryMap};
+use crate::dataset::map::{Filter, Map, MapDataset, MapDatasetExt, TryMap};
 use crate::dataset::node::{Describe, Node, Work};
 use crate::dataset::plan::{Keyed, LateNotes, Leaf, Own, Plan, PlanOf, Planning, PrefixKeys, Visit};
 use crate::dataset::run::chunks::Roots;
@@ -18,7 +18,7 @@ use crate::element::{Name, Ragged};
 use crate::error::Result;
 use crate::exec::Runtime;
 
-/// One epoch of a [`MapDataset`] in index order: see [`MapDataset::to_iter`].
+/// One epoch of a [`MapDataset`] in index order: see [`MapDatasetExt::to_iter`](crate::MapDatasetExt::to_iter).
 ///
 /// Its own `map`, `filter` and `flat_map` stay before the border. The executor evaluates them chunk by chunk, on any
 /// of its threads or workers, and restores the order.
@@ -85,7 +85,7 @@ impl<D: MapDataset + 'static> Stream<D> {
     /// Replaces every element by the elements that `f` returns, if any, in parallel if the executor has threads.
     ///
     /// ```
-    /// use gristmill::{IterDataset, MapDataset, dataset::map::Range};
+    /// use gristmill::{dataset::map::Range, prelude::*};
     /// let ds = Range::new(0, 4).to_iter().flat_map(|x| vec![x; x as usize]).filter(|x| *x != 2);
     /// assert_eq!(ds.collect()?, [1, 3, 3, 3]);
     /// # Ok::<(), gristmill::Error>(())
@@ -111,7 +111,7 @@ impl<D: MapDataset + 'static> Stream<D> {
     ///
     /// Every executor skips the same records. Skipped records count as dropped for the thresholds.
     /// ```
-    /// use gristmill::{Error, IterDataset, MapDataset, dataset::{iter::BadRecords, map::Range}};
+    /// use gristmill::{Error, dataset::{iter::BadRecords, map::Range}, prelude::*};
     /// let ds = Range::new(0, 5).try_map(|x| if x % 2 == 1 { Err(Error::data("odd")) } else { Ok(x) }).to_iter();
     /// assert_eq!(ds.on_bad_record(BadRecords::Skip { limit: Some(2), consecutive: None }).collect()?, [0, 2, 4]);
     /// # Ok::<(), gristmill::Error>(())
@@ -264,6 +264,7 @@ debug_name!(StreamIter<D: MapDataset>);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::IterDatasetExt;
     use crate::cx::Recorder;
     use crate::dataset::iter::laws;
     use crate::dataset::map::Range;

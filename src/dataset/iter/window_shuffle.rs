@@ -12,7 +12,7 @@ use crate::element::Tag;
 use crate::error::{Error, Result};
 use crate::rng::{DEFAULT_ROUNDS, permutation};
 
-/// See [`IterDataset::window_shuffle`](super::IterDataset::window_shuffle).
+/// See [`IterDatasetExt::window_shuffle`](super::IterDatasetExt::window_shuffle).
 pub type IterWindowShuffle<D> = Flowing<D, WindowFlow>;
 
 /// [`Flow`] of [`IterWindowShuffle`].
@@ -228,10 +228,10 @@ debug_name!(IterWindowShuffleIter<I: DatasetIterator>);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::iter::{IterDataset, StreamState, laws};
+    use crate::dataset::iter::{IterDataset, IterDatasetExt, StreamState, laws};
     use crate::dataset::map::Range;
     use crate::exec::Runtime;
-    use crate::{ErrorKind, MapDataset};
+    use crate::{ErrorKind, MapDatasetExt};
 
     #[test]
     fn grains_own_example() {
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn every_element_comes_once_within_its_window() {
-        let ds = IterDataset::filter(Range::new(0, 100).to_iter(), |x| x % 3 != 0).flat_map(|x| [x, -x]);
+        let ds = IterDatasetExt::filter(Range::new(0, 100).to_iter(), |x| x % 3 != 0).flat_map(|x| [x, -x]);
         let plain = ds.collect().unwrap();
         let ds = ds.window_shuffle(20, 7);
         let shuffled = laws::check(&ds);

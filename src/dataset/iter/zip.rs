@@ -29,7 +29,7 @@ impl Describe for ZipLength {
     }
 }
 
-/// See [`IterDataset::zip`].
+/// See [`IterDatasetExt::zip`](super::IterDatasetExt::zip).
 #[must_use = "datasets are lazy and do nothing until read"]
 #[derive(Clone, Debug)]
 pub struct IterZip<A, B> {
@@ -154,13 +154,14 @@ pub struct IterZipAll<D> {
 /// Joins the elements of all `datasets` side by side, into vectors with an element of each dataset.
 ///
 /// ```
-/// use gristmill::{IterDataset, MapDataset, dataset::iter::{ZipLength, zip_all}, dataset::map::Range};
+/// use gristmill::{dataset::iter::{ZipLength, zip_all}, dataset::map::Range, prelude::*};
 /// let ds = [0, 10, 20].map(|start| Range::new(start, start + 2).to_iter());
 /// assert_eq!(zip_all(ds, ZipLength::Equal).collect()?, [[0, 10, 20], [1, 11, 21]]);
 /// # Ok::<(), gristmill::Error>(())
 /// ```
 /// # Errors
-/// As [`IterDataset::zip_with`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if there are no datasets.
+/// As [`IterDatasetExt::zip_with`](super::IterDatasetExt::zip_with); [`ErrorKind::Config`](crate::ErrorKind::Config) if
+/// there are no datasets.
 pub fn zip_all<D: IterDataset>(datasets: impl IntoIterator<Item = D>, length: ZipLength) -> IterZipAll<D> {
     let parents: Vec<D> = datasets.into_iter().collect();
     let nodes: Vec<&dyn Stage> = parents.iter().map(|p| p as &dyn Stage).collect();
@@ -259,9 +260,10 @@ debug_name!(IterZipAllIter<I>);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::IterDatasetExt;
     use crate::dataset::iter::laws;
     use crate::dataset::map::Range;
-    use crate::{ErrorKind, MapDataset};
+    use crate::{ErrorKind, MapDatasetExt};
 
     #[test]
     fn pairs_of_different_types() {

@@ -43,7 +43,7 @@ pub trait MakeFixed<D: MapDataset> {
     }
 }
 
-/// Makes batches by [`Stack`]; used by [`MapDataset::batch`].
+/// Makes batches by [`Stack`]; used by [`MapDatasetExt::batch`](super::MapDatasetExt::batch).
 #[derive(Clone, Copy, Debug)]
 pub struct Stacking;
 
@@ -100,7 +100,7 @@ where
 /// Number of upcoming elements announced to the sources at a time.
 const PIECE: usize = 1024;
 
-/// See [`MapDataset::batch`].
+/// See [`MapDatasetExt::batch`](super::MapDatasetExt::batch).
 #[must_use = "datasets are lazy and do nothing until read"]
 #[derive(Clone)]
 pub struct Batch<D: MapDataset, M> {
@@ -259,6 +259,7 @@ impl<D: MapDataset + fmt::Debug, M> fmt::Debug for Batch<D, M> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MapDatasetExt;
     use crate::dataset::map::Range;
     use crate::element::{Array, Element};
 

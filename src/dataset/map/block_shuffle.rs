@@ -12,7 +12,7 @@ use crate::fork::OwnLock;
 use crate::rng::{IndexShuffle, SeedSequence};
 use crate::units;
 
-/// See [`MapDataset::block_shuffle`].
+/// See [`MapDatasetExt::block_shuffle`](super::MapDatasetExt::block_shuffle).
 pub type BlockShuffle<D> = Ordered<D, BlockOrder>;
 
 /// The order of [`BlockShuffle`].
@@ -305,6 +305,7 @@ impl Order for BlockOrder {
 
 #[cfg(test)]
 mod tests {
+    use crate::MapDatasetExt;
     use std::collections::HashSet;
 
     use super::*;

@@ -12,10 +12,10 @@ use crate::error::{Error, Result};
 
 /// Several datasets in sequence. Epoch `e` contains epoch `e` of each dataset.
 ///
-/// Use [`boxed`](MapDataset::boxed) to concatenate datasets of different types.
+/// Use [`boxed`](super::MapDatasetExt::boxed) to concatenate datasets of different types.
 ///
 /// ```
-/// use gristmill::{MapDataset, dataset::map::{Concatenate, Range}};
+/// use gristmill::{dataset::map::{Concatenate, Range}, prelude::*};
 /// let parts = vec![Range::new(0, 2).boxed(), Range::new(10, 12).map(|x| x + 1).boxed()];
 /// assert_eq!(Concatenate::new(parts).collect()?, [0, 1, 11, 12]);
 /// # Ok::<(), gristmill::Error>(())
@@ -145,6 +145,7 @@ impl<D: MapDataset> MapDataset for Concatenate<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MapDatasetExt;
     use crate::dataset::map::Range;
 
     #[test]

@@ -14,7 +14,7 @@ use crate::exec::Runtime;
 ///
 /// ```
 /// use gristmill::dataset::{Facts, Role, map::{Each, Mapped, Range}};
-/// use gristmill::{MapDataset, Result};
+/// use gristmill::{Result, prelude::*};
 ///
 /// /// Halves even numbers and drops the others.
 /// struct Halve;

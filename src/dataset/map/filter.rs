@@ -4,7 +4,7 @@ use crate::dataset::run::opaque::debug_name;
 use crate::dataset::stage::Role;
 use crate::error::Result;
 
-/// See [`MapDataset::filter`](super::MapDataset::filter).
+/// See [`MapDatasetExt::filter`](super::MapDatasetExt::filter).
 pub type Filter<D, P> = Mapped<D, FilterFn<P>>;
 
 /// The function of [`Filter`].
@@ -34,7 +34,7 @@ debug_name!(FilterFn<P>);
 #[cfg(test)]
 mod tests {
     use crate::cx::Cx;
-    use crate::dataset::map::{MapDataset, Range};
+    use crate::dataset::map::{MapDataset, MapDatasetExt, Range};
 
     #[test]
     fn a_dropped_element_leaves_its_slot() {

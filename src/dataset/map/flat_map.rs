@@ -10,7 +10,7 @@ use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
 
-/// See [`MapDataset::flat_map`].
+/// See [`MapDatasetExt::flat_map`](super::MapDatasetExt::flat_map).
 #[must_use = "datasets are lazy and do nothing until read"]
 #[derive(Clone)]
 pub struct FlatMap<D, F, U> {
@@ -18,7 +18,7 @@ pub struct FlatMap<D, F, U> {
     f: F,
 }
 
-/// See [`MapDataset::try_flat_map`].
+/// See [`MapDatasetExt::try_flat_map`](super::MapDatasetExt::try_flat_map).
 #[must_use = "datasets are lazy and do nothing until read"]
 #[derive(Clone)]
 pub struct TryFlatMap<D, F, U> {
@@ -216,6 +216,7 @@ where
 
 #[cfg(test)]
 mod tests {
+    use crate::MapDatasetExt;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;

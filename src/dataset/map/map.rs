@@ -4,10 +4,10 @@ use crate::dataset::facts::Facts;
 use crate::dataset::run::opaque::debug_name;
 use crate::error::{Error, Result};
 
-/// See [`MapDataset::map`](super::MapDataset::map).
+/// See [`MapDatasetExt::map`](super::MapDatasetExt::map).
 pub type Map<D, F> = Mapped<D, MapFn<F>>;
 
-/// See [`MapDataset::try_map`](super::MapDataset::try_map).
+/// See [`MapDatasetExt::try_map`](super::MapDatasetExt::try_map).
 pub type TryMap<D, F> = Mapped<D, TryMapFn<F>>;
 
 /// The function of [`Map`].
@@ -62,7 +62,7 @@ debug_name!(TryMapFn<F>);
 mod tests {
     use super::*;
     use crate::cx::Cx;
-    use crate::dataset::map::{MapDataset, Range};
+    use crate::dataset::map::{MapDataset, MapDatasetExt, Range};
 
     #[test]
     fn an_error_names_the_stage() {

@@ -5,7 +5,7 @@ use crate::dataset::run::opaque::debug_name;
 use crate::element::Around;
 use crate::error::{Error, Result};
 
-/// Index of an element, passed to the function of [`MapDataset::map_with_index`](super::MapDataset::map_with_index).
+/// Index of an element, passed to the function of [`map_with_index`](super::MapDatasetExt::map_with_index).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ElementIndex {
     /// The requested index, which continues over epochs.
@@ -25,10 +25,10 @@ impl ElementIndex {
     }
 }
 
-/// See [`MapDataset::map_with_index`](super::MapDataset::map_with_index).
+/// See [`MapDatasetExt::map_with_index`](super::MapDatasetExt::map_with_index).
 pub type MapWithIndex<D, F> = Mapped<D, IndexFn<F>>;
 
-/// See [`MapDataset::try_map_with_index`](super::MapDataset::try_map_with_index).
+/// See [`MapDatasetExt::try_map_with_index`](super::MapDatasetExt::try_map_with_index).
 pub type TryMapWithIndex<D, F> = Mapped<D, TryIndexFn<F>>;
 
 /// The function of [`MapWithIndex`].
@@ -122,7 +122,7 @@ debug_name!(TryIndexFn<F>);
 mod tests {
     use super::*;
     use crate::cx::Cx;
-    use crate::dataset::map::{MapDataset, Range};
+    use crate::dataset::map::{MapDataset, MapDatasetExt, Range};
 
     #[test]
     fn the_index_goes_on_over_the_epochs() {

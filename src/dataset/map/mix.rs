@@ -15,10 +15,10 @@ use crate::rng::{MixOrder, PiecewiseOrder, Schedule};
 ///
 /// The first `k` elements contain each dataset's share of `k`, rounded up or down. The mix has the largest length at
 /// which no element occurs twice. After that length, each dataset continues at its next index: a longer dataset does
-/// not restart. Use [`boxed`](MapDataset::boxed) to mix datasets of different types.
+/// not restart. Use [`boxed`](super::MapDatasetExt::boxed) to mix datasets of different types.
 ///
 /// ```
-/// use gristmill::{MapDataset, dataset::map::{Mix, Range}};
+/// use gristmill::{dataset::map::{Mix, Range}, prelude::*};
 /// let parts = vec![Range::new(0, 4), Range::new(100, 104)];
 /// assert_eq!(Mix::new(parts.clone()).collect()?, [0, 100, 1, 101, 2, 102, 3, 103]);
 /// assert_eq!(Mix::new(parts).weights([1.0, 3.0]).collect()?, [0, 100, 101, 102, 1]);
@@ -208,6 +208,7 @@ impl<D: MapDataset> MapDataset for Mix<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MapDatasetExt;
     use crate::dataset::map::Range;
 
     #[test]

@@ -1,7 +1,8 @@
-//! Random-access datasets: one adaptor per file, with all methods on [`MapDataset`].
+//! Random-access datasets: one adaptor per file, with all methods on [`MapDatasetExt`].
 
 mod batch;
 mod block_shuffle;
+mod combinators;
 mod concatenate;
 mod dataset;
 mod decoded;
@@ -35,6 +36,7 @@ mod zip;
 pub(super) use self::batch::stacked;
 pub use self::batch::{Batch, MakeFixed, Stacking};
 pub use self::block_shuffle::{BlockOrder, BlockShuffle};
+pub use self::combinators::MapDatasetExt;
 pub use self::concatenate::Concatenate;
 pub use self::dataset::{GetStacked, MapDataset};
 pub use self::decoded::{Decoded, Shuffled};

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 /// Indices of the stage and of the parent continue over epochs: indices past their lengths belong to later epochs.
 ///
 /// ```
-/// use gristmill::{MapDataset, Result, dataset::map::{Order, Ordered, Range}};
+/// use gristmill::{Result, dataset::map::{Order, Ordered, Range}, prelude::*};
 ///
 /// /// Neighbours change places.
 /// struct Swap;
@@ -288,6 +288,7 @@ impl<D: MapDataset, O: Order> MapDataset for Ordered<D, O> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MapDatasetExt;
     use crate::dataset::map::Range as Numbers;
 
     #[test]

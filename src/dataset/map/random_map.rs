@@ -8,10 +8,10 @@ use crate::element::Around;
 use crate::error::{Error, Result};
 use crate::rng::{ElementRng, PhiloxKey};
 
-/// See [`MapDataset::random_map`](super::MapDataset::random_map).
+/// See [`MapDatasetExt::random_map`](super::MapDatasetExt::random_map).
 pub type RandomMap<D, F> = Mapped<D, DrawFn<F>>;
 
-/// See [`MapDataset::try_random_map`](super::MapDataset::try_random_map).
+/// See [`MapDatasetExt::try_random_map`](super::MapDatasetExt::try_random_map).
 pub type TryRandomMap<D, F> = Mapped<D, TryDrawFn<F>>;
 
 /// The function of [`RandomMap`].
@@ -140,7 +140,7 @@ impl<T, U, F: Fn(T, &mut ElementRng) -> Result<U> + Send + Sync> Each<T> for Try
 mod tests {
     use super::*;
     use crate::cx::Cx;
-    use crate::dataset::map::{MapDataset, Range};
+    use crate::dataset::map::{MapDataset, MapDatasetExt, Range};
 
     #[test]
     fn the_numbers_are_grains_and_others_in_each_epoch() {

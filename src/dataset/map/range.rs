@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 /// Integers `start, start + step, …` below `stop` (above it, for a negative step): Grain's `MapDataset.range`.
 ///
 /// ```
-/// use gristmill::{MapDataset, dataset::map::Range};
+/// use gristmill::{dataset::map::Range, prelude::*};
 /// assert_eq!(Range::new(2, 5).collect()?, [2, 3, 4]);
 /// assert_eq!(Range::with_step(10, 0, -4)?.collect()?, [10, 6, 2]);
 /// # Ok::<(), gristmill::Error>(())
@@ -119,6 +119,7 @@ impl MapDataset for Range {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MapDatasetExt;
 
     #[test]
     fn extremes_do_not_overflow() {

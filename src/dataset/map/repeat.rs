@@ -5,7 +5,7 @@ use crate::dataset::INFINITE;
 use crate::dataset::stage::Stage;
 use crate::error::{Error, Result};
 
-/// See [`MapDataset::repeat`](super::MapDataset::repeat).
+/// See [`MapDatasetExt::repeat`](super::MapDatasetExt::repeat).
 pub type Repeat<D> = Ordered<D, RepeatOrder>;
 
 /// The order of [`Repeat`]: consecutive epochs.
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use crate::cx::Cx;
     use crate::dataset::Stage;
-    use crate::dataset::map::{MapDataset, Range};
+    use crate::dataset::map::{MapDataset, MapDatasetExt, Range};
 
     fn globals(len: i64) -> impl MapDataset<Item = u64> {
         Range::new(0, len).map_with_index(|i, _| i.global)

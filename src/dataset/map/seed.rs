@@ -5,7 +5,7 @@ use crate::dataset::blocks::Blocks;
 use crate::dataset::stage::Stage;
 use crate::error::Result;
 
-/// See [`MapDataset::seed`](super::MapDataset::seed). The `seed` of streams is this stage, too.
+/// See [`MapDatasetExt::seed`](super::MapDatasetExt::seed). The `seed` of streams is this stage, too.
 pub type Seed<D> = Ordered<D, SeedOrder>;
 
 /// The order of [`Seed`]. Keeps the order of its parent, and sets the seed of later stages.

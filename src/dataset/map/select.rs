@@ -43,7 +43,7 @@ impl<F: Fn(u64) -> (usize, u64) + Send + Sync> SelectionMap for (u64, F) {
 /// Elements of several datasets in a custom order: Grain's `select_from_datasets`.
 ///
 /// ```
-/// use gristmill::{MapDataset, dataset::map::{Range, Select}};
+/// use gristmill::{dataset::map::{Range, Select}, prelude::*};
 /// let parts = vec![Range::new(0, 5), Range::new(100, 105)];
 /// let ds = Select::new(parts, (6, |i| ((i % 2) as usize, i / 2)));
 /// assert_eq!(ds.collect()?, [0, 100, 1, 101, 2, 102]);

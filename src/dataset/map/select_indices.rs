@@ -9,7 +9,7 @@ use crate::dataset::INFINITE;
 use crate::dataset::memory::Memory;
 use crate::error::{Error, Result};
 
-/// See [`MapDataset::select_indices`](super::MapDataset::select_indices).
+/// See [`MapDatasetExt::select_indices`](super::MapDatasetExt::select_indices).
 pub type SelectIndices<D> = Ordered<D, IndicesOrder>;
 
 /// The order of [`SelectIndices`]: a list of indices.
@@ -77,7 +77,7 @@ impl Order for IndicesOrder {
 mod tests {
     use crate::cx::Cx;
     use crate::dataset::Stage;
-    use crate::dataset::map::{MapDataset, Range};
+    use crate::dataset::map::{MapDataset, MapDatasetExt, Range};
 
     #[test]
     fn reads_the_listed_elements_of_each_epoch() {

@@ -7,10 +7,10 @@ use crate::dataset::seeds::StageSeed;
 use crate::error::Result;
 use crate::rng::{EpochShuffle, IndexShuffle};
 
-/// See [`MapDataset::shuffle`].
+/// See [`MapDatasetExt::shuffle`](super::MapDatasetExt::shuffle).
 pub type Shuffle<D> = Ordered<D, ShuffleOrder>;
 
-/// The order of [`MapDataset::shuffle`].
+/// The order of [`MapDatasetExt::shuffle`](super::MapDatasetExt::shuffle).
 #[derive(Clone, Debug)]
 pub struct ShuffleOrder {
     seed: StageSeed,
@@ -65,6 +65,7 @@ impl Order for ShuffleOrder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MapDatasetExt;
     use crate::cx::Cx;
     use crate::dataset::map::Range;
     use crate::dataset::{INFINITE, Stage};

@@ -7,11 +7,11 @@ use crate::dataset::blocks::Blocks;
 use crate::dataset::stage::Stage;
 use crate::error::{Error, Result};
 
-/// See [`MapDataset::slice`], [`MapDataset::slice_step`] and [`MapDataset::shard`].
+/// See [`slice`], [`slice_step`] and [`shard`].
 ///
-/// [`MapDataset::slice`]: super::MapDataset::slice
-/// [`MapDataset::slice_step`]: super::MapDataset::slice_step
-/// [`MapDataset::shard`]: super::MapDataset::shard
+/// [`slice`]: super::MapDatasetExt::slice
+/// [`slice_step`]: super::MapDatasetExt::slice_step
+/// [`shard`]: super::MapDatasetExt::shard
 pub type Slice<D> = Ordered<D, SliceOrder>;
 
 /// The order of [`Slice`]: elements at equal distances.
@@ -204,7 +204,7 @@ fn too_far(k: u64, step: i64) -> Error {
 mod tests {
     use super::*;
     use crate::cx::Cx;
-    use crate::dataset::map::{MapDataset, Range};
+    use crate::dataset::map::{MapDataset, MapDatasetExt, Range};
     use proptest::prelude::*;
 
     fn at(ds: &impl MapDataset<Item = i64>, indices: &[u64]) -> Vec<i64> {

@@ -3,7 +3,7 @@ use super::each::{Each, Mapped};
 use crate::dataset::facts::Facts;
 use crate::error::{Error, Result};
 
-/// See [`MapDataset::slots`](super::MapDataset::slots).
+/// See [`MapDatasetExt::slots`](super::MapDatasetExt::slots).
 pub type Slots<D> = Mapped<D, SlotsFn>;
 
 /// The function of [`Slots`].
@@ -48,7 +48,7 @@ mod tests {
     use crate::Error;
     use crate::cx::Cx;
     use crate::dataset::Stage;
-    use crate::dataset::map::{MapDataset, Range};
+    use crate::dataset::map::{MapDataset, MapDatasetExt, Range};
 
     #[test]
     fn an_empty_slot_is_an_element() {

@@ -123,7 +123,7 @@ pub trait RandomAccess: Send + Sync {
     }
 
     /// Returns the runs of records that are fetched or decoded together: row groups, chunks, shards.
-    /// [`block_shuffle`](super::MapDataset::block_shuffle) moves each run as a unit. Together, the runs contain all
+    /// [`block_shuffle`](super::MapDatasetExt::block_shuffle) moves each run as a unit. Together, the runs contain all
     /// records in order.
     fn blocks(&self) -> Option<Blocks> {
         None
@@ -162,7 +162,7 @@ impl<T: Clone + Send + Sync> RandomAccess for Vec<T> {
 /// A dataset of the records of any [`RandomAccess`]: Grain's `MapDataset.source`. Index `i` reads record `i % len`.
 ///
 /// ```
-/// use gristmill::{MapDataset, dataset::map::Source};
+/// use gristmill::{dataset::map::Source, prelude::*};
 /// assert_eq!(Source::new(vec!["a", "b"]).collect()?, ["a", "b"]);
 /// # Ok::<(), gristmill::Error>(())
 /// ```

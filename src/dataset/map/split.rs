@@ -10,10 +10,10 @@ use crate::dataset::stage::Stage;
 use crate::error::{Error, Result};
 use crate::rng::IndexShuffle;
 
-/// See [`MapDataset::split`](super::MapDataset::split).
+/// See [`MapDatasetExt::split`](super::MapDatasetExt::split).
 pub type Split<D> = Ordered<D, SplitOrder>;
 
-/// Sizes of the parts of a [`split`](super::MapDataset::split), and the assignment of elements to parts.
+/// Sizes of the parts of a [`split`](super::MapDatasetExt::split), and the assignment of elements to parts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SplitSizes {
     sizes: Vec<f64>,
@@ -143,7 +143,7 @@ impl Order for SplitOrder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::map::{MapDataset, Range as Numbers};
+    use crate::dataset::map::{MapDataset, MapDatasetExt, Range as Numbers};
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 

@@ -6,7 +6,7 @@ use crate::dataset::seeds::StageSeed;
 use crate::error::{Error, Result};
 use crate::rng::IndexShuffle;
 
-/// See [`MapDataset::window_shuffle`].
+/// See [`MapDatasetExt::window_shuffle`](super::MapDatasetExt::window_shuffle).
 pub type WindowShuffle<D> = Ordered<D, WindowOrder>;
 
 /// The order of [`WindowShuffle`].
@@ -106,6 +106,7 @@ impl Order for WindowOrder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MapDatasetExt;
     use crate::cx::Cx;
     use crate::dataset::map::Range;
     use crate::dataset::{INFINITE, Stage};

@@ -6,7 +6,7 @@ use crate::dataset::run::pace::get_chunk;
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
 
-/// See [`MapDataset::zip`].
+/// See [`MapDatasetExt::zip`](super::MapDatasetExt::zip).
 #[must_use = "datasets are lazy and do nothing until read"]
 #[derive(Clone, Debug)]
 pub struct Zip<A, B> {
@@ -63,10 +63,10 @@ impl<A: MapDataset, B: MapDataset> MapDataset for Zip<A, B> {
     }
 }
 
-/// Elements of several datasets of one type, zipped into lists by the rules of [`MapDataset::zip`].
+/// Elements of several datasets of one type, zipped into lists by the rules of [`zip`](super::MapDatasetExt::zip).
 ///
 /// ```
-/// use gristmill::{MapDataset, dataset::map::{Range, ZipAll}};
+/// use gristmill::{dataset::map::{Range, ZipAll}, prelude::*};
 /// let ds = ZipAll::new(vec![Range::new(0, 2), Range::new(10, 12), Range::new(20, 22)]);
 /// assert_eq!(ds.collect()?, [[0, 10, 20], [1, 11, 21]]);
 /// # Ok::<(), gristmill::Error>(())
@@ -169,6 +169,7 @@ fn equal_lengths(lens: impl IntoIterator<Item = u64>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MapDatasetExt;
     use crate::dataset::map::Range;
 
     #[test]

@@ -51,7 +51,7 @@ mod tests {
 
     use super::*;
     use crate::Runtime;
-    use crate::dataset::map::{MapDataset, Range};
+    use crate::dataset::map::{MapDatasetExt, Range};
     use crate::element::{Array, Element, Name};
     use crate::error::{Error, Result};
     use crate::keys::{KeySource, Keyed, Keys};

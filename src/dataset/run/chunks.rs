@@ -302,6 +302,7 @@ where
 
 #[cfg(test)]
 mod tests {
+    use crate::MapDatasetExt;
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;

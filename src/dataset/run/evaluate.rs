@@ -305,6 +305,7 @@ fn panicked(payload: &(dyn std::any::Any + Send)) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MapDatasetExt;
     use crate::cx::Recorder;
     use crate::dataset::map::Range as Numbers;
 

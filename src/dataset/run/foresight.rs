@@ -86,7 +86,7 @@ mod tests {
     };
     use crate::dataset::run::upcoming::FURTHEST;
     use crate::dataset::{BoxMap, Remainder};
-    use crate::{Cx, MapDataset};
+    use crate::{Cx, MapDataset, MapDatasetExt};
 
     /// Records that remember the announced indices and the indices read.
     #[derive(Clone, Default)]

@@ -59,7 +59,8 @@ impl<D: MapDataset<Item = Element>> MapDataset for OfNames<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::IterDataset;
+    use crate::IterDatasetExt;
+    use crate::MapDatasetExt;
     use crate::dataset::map::{RandomAccess, Source, SourceFacts};
     use crate::element::Array;
     use crate::error::Error;

@@ -15,7 +15,7 @@ use std::time::Duration;
 use self::stub::Stub;
 use super::*;
 use crate::dataset::map::Range;
-use crate::{Array, Batch, DType, Element, IterDataset, Load, Loader, MapDataset};
+use crate::{Array, Batch, DType, Element, IterDataset, IterDatasetExt, Load, Loader, MapDatasetExt};
 
 /// A timeout that is never reached.
 const LONG: Duration = Duration::from_secs(60);

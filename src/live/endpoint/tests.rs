@@ -3,7 +3,7 @@ use std::net::{SocketAddr, TcpStream};
 
 use super::*;
 use crate::dataset::map::Range;
-use crate::{Executor, Load, Loader, MapDataset};
+use crate::{Executor, Load, Loader, MapDatasetExt};
 
 /// A pass with an endpoint at a free port; `n` batches of it.
 fn pass(n: u64, executor: Executor) -> Loader<impl crate::IterDataset<Item = Vec<u64>>> {

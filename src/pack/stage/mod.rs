@@ -64,7 +64,7 @@ pub trait Packing: IterDataset<Item = Element> + Sized {
     /// ```
     /// use gristmill::dataset::map::Source;
     /// use gristmill::pack::{BinPackOptions, Packing, RowSpec};
-    /// use gristmill::{Array, Element, IterDataset, MapDataset};
+    /// use gristmill::{Array, Element, prelude::*};
     ///
     /// # fn main() -> gristmill::Result<()> {
     /// let sequences = [vec![1, 2, 3], vec![4, 5], vec![6]];

@@ -53,7 +53,7 @@ impl std::fmt::Display for Labels {
 ///
 /// ```
 /// use gristmill::pack::{Labels, PackedColumns, PaddingPositions};
-/// use gristmill::{Array, Element, MapDataset, dataset::map::{Mapped, Source}};
+/// use gristmill::{Array, Element, dataset::map::{Mapped, Source}, prelude::*};
 ///
 /// # fn main() -> gristmill::Result<()> {
 /// let row = Element::new()
@@ -355,7 +355,7 @@ mod tests {
     use crate::dataset::iter::laws;
     use crate::dataset::map::Source;
     use crate::pack::{ConcatPackOptions, OutputNames, Packing, RowSpec, WindowPackOptions};
-    use crate::{IterDataset, MapDataset};
+    use crate::{IterDataset, IterDatasetExt, MapDatasetExt};
 
     /// Returns two rows of 8 cells.
     ///

@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList, PyString, PyTuple};
 
 use super::refused;
-use crate::dataset::MapDataset;
+use crate::dataset::MapDatasetExt;
 use crate::dataset::map::{RandomAccess, Source, SourceFacts};
 use crate::element::{Name, Run};
 use crate::error::{Error, Result};

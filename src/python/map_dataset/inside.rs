@@ -8,7 +8,7 @@ use pyo3::types::{PySlice, PyTuple};
 
 use super::{Keywords, PyMapDataset};
 use crate::cx::Cx;
-use crate::dataset::{BoxIter, BoxMap, MapDataset, record_of};
+use crate::dataset::{BoxIter, BoxMap, MapDataset, MapDatasetExt, record_of};
 use crate::error::Error;
 use crate::python::arguments;
 use crate::python::batching::{Batching, Rest};

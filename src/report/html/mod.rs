@@ -66,7 +66,7 @@ pub(crate) fn notebook(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use crate::dataset::map::Range;
-    use crate::{Load, MapDataset};
+    use crate::{Load, MapDatasetExt};
 
     #[test]
     fn its_words_are_those_of_the_text() {

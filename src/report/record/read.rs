@@ -75,7 +75,7 @@ mod tests {
     use super::*;
     use crate::dataset::map::Range;
     use crate::report::record::frames::frame;
-    use crate::{ErrorKind, Load, MapDataset};
+    use crate::{ErrorKind, Load, MapDatasetExt};
 
     fn head(format: u32) -> Vec<u8> {
         let head = Head { gristmill_record: format, version: "9.9".into(), pid: 1, began: 1 };

@@ -441,7 +441,7 @@ fn every_report_is_at_most_100_columns_wide_and_has_its_figures_as_json() {
 #[test]
 fn a_run_is_judged_alike_when_it_is_written_as_a_scene() {
     use crate::dataset::map::Range;
-    use crate::{Executor, IterDataset, Load, MapDataset};
+    use crate::{Executor, IterDatasetExt, Load, MapDatasetExt};
 
     let ds = Range::new(0, 600).map(|x| x).to_iter().map(|x| x).window_shuffle(20, 1).batch(4).boxed();
     for executor in [Executor::Inline, Executor::Threads(2)] {

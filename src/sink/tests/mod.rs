@@ -10,7 +10,7 @@ use std::path::Path;
 use super::*;
 use crate::dataset::map::{RandomAccess, Range};
 use crate::source::Jsonl;
-use crate::{Array, Element, ErrorKind, Load, MapDataset};
+use crate::{Array, Element, ErrorKind, Load, MapDatasetExt};
 
 fn element(i: i64) -> Element {
     let text = "x".repeat((i * 37 % 101) as usize);
@@ -87,7 +87,7 @@ fn a_row_of_a_batch_is_an_element_and_files_are_compressed() {
         let report = sink.finish().unwrap();
         assert_eq!((report.records, report.bytes_in), (3, 6 * 4 + 3));
         let stream = crate::source::StreamOptions::new().jsonl(&folder).unwrap();
-        let read = crate::IterDataset::collect(&stream).unwrap();
+        let read = crate::IterDatasetExt::collect(&stream).unwrap();
         assert_eq!(read[2].text("name").unwrap(), "c");
         assert_eq!(read[2].array("n").unwrap().as_slice::<i64>().unwrap(), [4, 5]);
     }
@@ -295,7 +295,7 @@ fn elements_of_several_fields_are_examples() {
             (0..source.len()).map(|i| source.read(i).unwrap().as_bytes().to_vec()).collect()
         } else {
             let stream = crate::source::TfRecordStream::open(&folder).unwrap();
-            let records = crate::IterDataset::collect(&stream).unwrap();
+            let records = crate::IterDatasetExt::collect(&stream).unwrap();
             records.iter().map(|record| record.as_bytes().to_vec()).collect()
         };
         assert_eq!(read, encoded);

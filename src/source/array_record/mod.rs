@@ -48,7 +48,7 @@ use crate::mmap::{Access, prefetch};
 ///
 /// ```no_run
 /// use gristmill::source::ArrayRecord;
-/// use gristmill::{MapDataset, dataset::map::Source};
+/// use gristmill::{dataset::map::Source, prelude::*};
 /// let ds = Source::new(ArrayRecord::open("train-*.array_record")?).shuffle(42);
 /// # Ok::<(), gristmill::Error>(())
 /// ```

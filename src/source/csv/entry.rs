@@ -46,7 +46,7 @@ fn csv(args: CsvArgs, at: &Site<'_>) -> Result<Chain> {
 
 #[cfg(feature = "compress")]
 fn stream(options: &CsvOptions, files: &[Location]) -> Result<BoxIter<Element>> {
-    use crate::dataset::IterDataset;
+    use crate::dataset::IterDatasetExt;
     Ok(options.clone().stream(files)?.boxed())
 }
 

@@ -50,7 +50,7 @@ const HEAD: u64 = 64 << 10;
 ///
 /// ```
 /// use gristmill::source::Csv;
-/// use gristmill::{MapDataset, dataset::map::Source};
+/// use gristmill::{dataset::map::Source, prelude::*};
 /// # let dir = std::env::temp_dir().join(format!("gristmill-doc-csv-{}", std::process::id()));
 /// # std::fs::create_dir_all(&dir).unwrap();
 /// # let path = dir.join("a.csv");

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::MapDataset;
+use crate::MapDatasetExt;
 use crate::dataset::map::{RandomAccess, Source};
 use crate::element::{Array, Value};
 
@@ -147,7 +147,7 @@ mod streams {
 
     use super::*;
     use crate::exec::Runtime;
-    use crate::{Cx, DatasetIterator, IterDataset};
+    use crate::{Cx, DatasetIterator, IterDataset, IterDatasetExt};
 
     fn gzip(parts: &[&str]) -> Vec<u8> {
         let member = |part: &&str| {

@@ -4,7 +4,7 @@ pub(in crate::source) use super::{
     CacheArg, Lanes, Paths, Whole, by_number, by_number_or_streams, files_of, paths, paths_by,
 };
 pub(in crate::source) use crate::dataset::map::Source;
-pub(in crate::source) use crate::dataset::{BoxIter, BoxMap, IterDataset, MapDataset};
+pub(in crate::source) use crate::dataset::{BoxIter, BoxMap, IterDatasetExt, MapDatasetExt};
 pub(in crate::source) use crate::declare::arguments::{Kind, arguments, words};
 pub(in crate::source) use crate::declare::build::{Of, Site};
 pub(in crate::source) use crate::declare::chain::Chain;

@@ -30,7 +30,7 @@ use crate::mmap::Access;
 ///
 /// ```
 /// use gristmill::source::JsonArray;
-/// use gristmill::{MapDataset, dataset::map::Source};
+/// use gristmill::{dataset::map::Source, prelude::*};
 /// # let dir = std::env::temp_dir().join(format!("gristmill-doc-json-{}", std::process::id()));
 /// # std::fs::create_dir_all(&dir).unwrap();
 /// # let path = dir.join("a.json");

@@ -67,7 +67,7 @@ fn rows_without_elements_are_the_ids() {
 
 #[test]
 fn a_dataset_has_several_names_and_its_ids_are_cropped() {
-    use crate::MapDataset;
+    use crate::MapDatasetExt;
     use crate::source::{TokenLayout, Tokens};
     let dir = tempfile::tempdir().unwrap();
     let (data, index) = written();

@@ -4,7 +4,7 @@ use super::*;
 use crate::cx::Recorder;
 use crate::dataset::iter::laws;
 use crate::dataset::map::{RandomAccess, Source, SourceFacts};
-use crate::dataset::{BoxMap, DatasetIterator, IterDataset, MapDataset, Remainder, Stage, Upcoming};
+use crate::dataset::{BoxMap, DatasetIterator, IterDataset, MapDataset, MapDatasetExt, Remainder, Stage, Upcoming};
 use crate::element::{Array, Buffer, Element, Value};
 use crate::exec::{Executor, Runtime};
 

@@ -37,7 +37,7 @@ fn tfrecord(args: TfRecordArgs, at: &Site<'_>) -> Result<Chain> {
 
 #[cfg(feature = "compress")]
 fn stream(content: &Records, files: &[Location]) -> Result<BoxIter<Element>> {
-    use crate::dataset::IterDataset;
+    use crate::dataset::IterDatasetExt;
     let records = super::TfRecordStream::open(files)?;
     Ok(match content {
         Records::Field(name) => to_record(name).in_order(records).boxed(),

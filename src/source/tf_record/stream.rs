@@ -95,7 +95,7 @@ mod tests {
 
     use super::super::{TfRecord, frame};
     use super::*;
-    use crate::dataset::{DatasetIterator, IterDataset};
+    use crate::dataset::{DatasetIterator, IterDataset, IterDatasetExt};
     use crate::exec::Runtime;
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {

@@ -127,7 +127,7 @@ mod tests {
 
     use super::super::{TfRecord, TfRecordStream};
     use super::*;
-    use crate::dataset::IterDataset;
+    use crate::dataset::IterDatasetExt;
     use crate::element::Buffer;
 
     fn written(records: &[Vec<u8>], options: TfRecordWriterOptions) -> Vec<u8> {

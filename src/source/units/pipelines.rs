@@ -6,7 +6,7 @@ use crate::dataset::map::{Decoded, RandomAccess, Source};
 use crate::element::Stack;
 use crate::sink::{Compression, Sink, SinkFormat, SinkOptions};
 use crate::source::{ArrayRecord, ArrayRecordWriter, Arrow, Mds, Parquet};
-use crate::{Array, Element, Executor, Load, MapDataset, Stage};
+use crate::{Array, Element, Executor, Load, MapDatasetExt, Stage};
 
 const RECORDS: u64 = 16_384;
 /// Number of records in a unit.
@@ -39,7 +39,7 @@ fn shuffled<S>(name: &str, open: impl Fn() -> S) -> Vec<S::Record>
 where
     S: RandomAccess<Record: PartialEq + Send> + 'static,
 {
-    let order = MapDataset::collect(&crate::dataset::map::Range::new(0, RECORDS as i64).shuffle(1)).unwrap();
+    let order = MapDatasetExt::collect(&crate::dataset::map::Range::new(0, RECORDS as i64).shuffle(1)).unwrap();
     let twin = open();
     let expected: Vec<_> = order.iter().map(|&index| twin.read(index as u64).unwrap()).collect();
     let alone = twin.take_decoded().unwrap();

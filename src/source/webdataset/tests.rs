@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::Cx;
 use crate::dataset::map::RandomAccess;
-use crate::dataset::{DatasetIterator, IterDataset};
+use crate::dataset::{DatasetIterator, IterDataset, IterDatasetExt};
 use crate::element::{Array, Buffer, Value};
 use crate::exec::Runtime;
 use crate::source::FileState;

@@ -50,7 +50,7 @@ fn small_objects_have_one_index_together() {
 #[test]
 fn records_of_objects_are_records_of_files() {
     let Some(fixtures) = std::env::var_os("GRISTMILL_FIXTURES") else { return };
-    use crate::dataset::IterDataset;
+    use crate::dataset::IterDatasetExt;
     use crate::spec::Data;
     let server = Server::start();
     let mut seen = 0;
@@ -85,7 +85,7 @@ fn asked(server: &Server) -> u64 {
 
 #[test]
 fn rows_and_crops_are_read_where_they_lie() {
-    use crate::MapDataset;
+    use crate::MapDatasetExt;
     use crate::source::{Npy, TokenLayout, TokenType, Tokens};
     let (server, dir) = (Server::start(), tempfile::tempdir().unwrap());
     let ids: Vec<u8> = (0..12_000_000u32).flat_map(|id| (id as u16).to_le_bytes()).collect();

@@ -153,7 +153,7 @@ fn ranges_that_will_be_read_come_in_few_requests() {
 #[test]
 fn what_a_shuffled_pass_will_read_is_on_its_way() {
     use crate::source::{ArrayRecord, ArrayRecordWriter, Compression};
-    use crate::{Executor, Load, MapDataset, dataset::map::Source};
+    use crate::{Executor, Load, MapDatasetExt, dataset::map::Source};
     let mut writer = ArrayRecordWriter::options().compression(Compression::None).write_to(Vec::new()).unwrap();
     let record = |i: usize| vec![i as u8; 2_500_000];
     (0..24).for_each(|i| writer.write(&record(i)).unwrap());

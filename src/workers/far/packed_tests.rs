@@ -11,7 +11,7 @@ use crate::dataset::{BoxIter, Stage};
 use crate::element::Buffer;
 use crate::error::Result;
 use crate::report::Report;
-use crate::{IterDataset, Load, Loader, MapDataset};
+use crate::{IterDatasetExt, Load, Loader, MapDatasetExt};
 
 const BLOCK: u64 = 128 << 10;
 const BUDGET: u64 = 4 << 20;

@@ -12,7 +12,7 @@ use crate::dataset::{BoxIter, Stage};
 use crate::error::{Error, Result};
 use crate::report::Report;
 use crate::tune::Decision;
-use crate::{IterDataset, Load, MapDataset};
+use crate::{IterDatasetExt, Load, MapDatasetExt};
 
 const BLOCK: u64 = 128 << 10;
 

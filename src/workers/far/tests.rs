@@ -13,7 +13,7 @@ use crate::dataset::{BoxIter, Stage};
 use crate::error::Result;
 use crate::sync::Locked;
 use crate::workers::control::ToWorker;
-use crate::{IterDataset, Load, Loader, MapDataset};
+use crate::{IterDatasetExt, Load, Loader, MapDatasetExt};
 
 const BLOCK: u64 = 128 << 10;
 

@@ -152,7 +152,7 @@ impl PerformanceConfig {
 /// use std::time::Duration;
 /// use gristmill::dataset::map::Range;
 /// use gristmill::workers::{PickLimits, mp_prefetch, pick_performance_config};
-/// use gristmill::{IterDataset, MapDataset, Result};
+/// use gristmill::{Result, prelude::*};
 ///
 /// fn pipeline(end: i64) -> Result<impl IterDataset<Item = Vec<i64>>> {
 ///     Ok(Range::new(0, end).map(|x| x * x).to_iter().batch(32))
@@ -262,7 +262,7 @@ fn threads_for(start: &Measured, step: Duration, most: usize) -> usize {
 mod tests {
     use super::*;
     use crate::dataset::map::Range;
-    use crate::{Element, MapDataset};
+    use crate::{Element, MapDatasetExt};
 
     fn batches(end: i64) -> Result<impl IterDataset<Item = Element>> {
         let element = |x: i64| Element::new().with("x", crate::Array::scalar(x));

@@ -9,7 +9,7 @@ use super::*;
 use crate::cx::{Cx, Recorder};
 use crate::dataset::iter::{lanes, mix};
 use crate::dataset::map::Range as Numbers;
-use crate::dataset::{BoxIter, DatasetIterator, IterDataset, MapDataset, Remainder, Stage};
+use crate::dataset::{BoxIter, DatasetIterator, IterDataset, IterDatasetExt, MapDatasetExt, Remainder, Stage};
 use crate::exec::{Engine, Runtime};
 use crate::workers::launch::Program;
 use crate::workers::processes::Processes;

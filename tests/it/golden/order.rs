@@ -5,7 +5,7 @@ use gristmill::dataset::iter::mix;
 use gristmill::dataset::map::{Concatenate, Mix, Range};
 use gristmill::element::Stack;
 use gristmill::rng::{ElementRng, IndexShuffle};
-use gristmill::{BoxIter, BoxMap, Executor, IterDataset, Load, MapDataset, Result};
+use gristmill::{BoxIter, BoxMap, Executor, IterDatasetExt, Load, MapDatasetExt, Result};
 use serde_json::{Value as Json, json};
 
 /// An element: a number, or what `draw`, `with_index` and `batch` make.

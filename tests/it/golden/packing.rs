@@ -2,7 +2,7 @@
 
 use gristmill::dataset::map::Source;
 use gristmill::pack::{BinPackOptions, BosHandling, ConcatPackOptions, GroupPack, Packing, RowSpec};
-use gristmill::{Array, BoxIter, Element, IterDataset, MapDataset, Value};
+use gristmill::{Array, BoxIter, Element, IterDataset, IterDatasetExt, MapDatasetExt, Value};
 use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 

@@ -62,7 +62,7 @@ fn recorded_files_are_those_that_are_made_before() {
 fn late() -> Vec<(&'static str, BoxIter<Element>, usize)> {
     let of = |prefix: Prefix| prefix.build(&Made::default());
     let other = || documents(5000, 700, 1, &Made::default()).to_iter().boxed();
-    let filter = |ds: BoxIter<Element>| IterDataset::filter(ds, |e| id(e) % 3 != 0).boxed();
+    let filter = |ds: BoxIter<Element>| IterDatasetExt::filter(ds, |e| id(e) % 3 != 0).boxed();
     let trim = |ds: BoxIter<Element>| {
         let half = |e: Element| {
             let tokens = e.array("t").unwrap().as_slice::<i32>().unwrap();
@@ -70,9 +70,9 @@ fn late() -> Vec<(&'static str, BoxIter<Element>, usize)> {
                 .with("t", Array::from_vec(tokens[tokens.len() / 2..].to_vec()))
                 .with("id", e.array("id").unwrap().clone())
         };
-        IterDataset::map(ds, half).boxed()
+        IterDatasetExt::map(ds, half).boxed()
     };
-    let fan = |ds: BoxIter<Element>| IterDataset::flat_map(ds, |e| vec![e.clone(); id(&e) as usize % 4]).boxed();
+    let fan = |ds: BoxIter<Element>| IterDatasetExt::flat_map(ds, |e| vec![e.clone(); id(&e) as usize % 4]).boxed();
     let shuffle = |ds: BoxIter<Element>| ds.window_shuffle(50, 5).boxed();
     vec![
         ("filter, map", trim(filter(shuffle(of(Prefix::Plain)))), 3),
@@ -119,7 +119,7 @@ fn keys_of_late_stages_are_recorded() {
 #[test]
 fn keys_that_no_pass_knows_are_left_to_the_command() {
     let shuffled = || documents(0, 900, 7, &Made::default()).to_iter().window_shuffle(50, 5);
-    let filter = |ds: BoxIter<Element>| IterDataset::filter(ds, |e| id(e) % 3 != 0).boxed();
+    let filter = |ds: BoxIter<Element>| IterDatasetExt::filter(ds, |e| id(e) % 3 != 0).boxed();
     let twice = shuffled().flat_map(|e| [e.clone(), e]).boxed();
     let own = EveryOther { parent: shuffled(), plans: true }.boxed();
     let fanned = documents(0, 900, 7, &Made::default()).to_iter().flat_map(|e| [e.clone(), e]).boxed();
@@ -232,7 +232,7 @@ fn two_do_not_write_one_file_and_a_pass_goes_on_without() {
 #[test]
 fn keys_that_would_not_help_are_not_recorded() {
     let folder = tempfile::tempdir().unwrap();
-    let filtered = IterDataset::filter(packed(&Made::default()).limit(5), |_| true).boxed();
+    let filtered = IterDatasetExt::filter(packed(&Made::default()).limit(5), |_| true).boxed();
     let told = record(&filtered, None, folder.path(), Executor::Inline, usize::MAX);
     assert!(told[0].starts_with("keys are not recorded, as they would not help: filter (stage "), "{told:?}");
     assert!(names(folder.path()).is_empty());

@@ -65,15 +65,15 @@ fn stages_that_decide_by_more_than_keys_are_named() {
     });
     for (rows, told) in [
         (
-            IterDataset::filter(packed(stream()), |row| first(row) % 3 != 0).boxed(),
+            IterDatasetExt::filter(packed(stream()), |row| first(row) % 3 != 0).boxed(),
             "filter (stage 6) depends on the elements themselves; keys record its decisions only for single records, before packing",
         ),
         (
-            packed(IterDataset::try_map(packed(stream()), Ok)),
+            packed(IterDatasetExt::try_map(packed(stream()), Ok)),
             "map (stage 6) may change lengths that later stages depend on; keys contain such lengths only for single records, before packing",
         ),
         (
-            packed(IterDataset::flat_map(packed(stream()), |e| [e.clone(), e])),
+            packed(IterDatasetExt::flat_map(packed(stream()), |e| [e.clone(), e])),
             "flat_map (stage 6) makes any number of elements from each; keys contain this number only for single records, before packing",
         ),
         (
@@ -104,7 +104,7 @@ fn stages_that_decide_by_more_than_keys_are_named() {
 #[test]
 fn a_last_stage_that_needs_whole_batches_is_named() {
     let batches = || stream().batch(BATCH).boxed();
-    let own = IterDataset::try_map(batches(), Ok).boxed();
+    let own = IterDatasetExt::try_map(batches(), Ok).boxed();
     let by_function = stream().batch_with_fn(BATCH, Remainder::Drop, |rows| Ok(rows[0].clone())).boxed();
     let buckets = |ds: BoxIter<Element>| {
         ds.length_buckets(LengthBucketOptions::new(["t"], [12], BatchSize::Fixed(BATCH))).boxed()

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use gristmill::dataset::map::Range;
 use gristmill::sink::WriteTo;
 use gristmill::sink::{Compression, Sink, SinkFormat, SinkOptions};
-use gristmill::{Array, Buffer, DType, Element, MapDataset};
+use gristmill::{Array, Buffer, DType, Element, MapDatasetExt};
 use sha2::{Digest, Sha256};
 
 const RECORDS: i64 = 60;

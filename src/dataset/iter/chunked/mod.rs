@@ -259,8 +259,8 @@ mod tests {
     use std::sync::{Condvar, Mutex};
 
     use super::*;
-    use crate::dataset::iter::{IterDataset, interleave, laws};
-    use crate::dataset::map::{MapDataset, Range};
+    use crate::dataset::iter::{IterDataset, IterDatasetExt, interleave, laws};
+    use crate::dataset::map::{MapDatasetExt, Range};
     use crate::exec::Executor;
 
     /// Number of calls under way, and the most so far.

@@ -58,7 +58,7 @@ const NO_INDEX: &str = "has no index";
 /// The streams of an [`interleave`](super::interleave()) cannot be shared: the place that takes the next dataset
 /// depends on the stream that ends first.
 /// ```
-/// use gristmill::{IterDataset, MapDataset, dataset::iter::lanes, dataset::map::Range};
+/// use gristmill::{dataset::iter::lanes, dataset::map::Range, prelude::*};
 /// let files = [0, 10, 20].map(|start| Range::new(start, start + 2).to_iter());
 /// assert_eq!(lanes(files, 2).collect()?, [0, 10, 1, 11, 20, 21]);
 /// # Ok::<(), gristmill::Error>(())

@@ -4,12 +4,12 @@ use proptest::prelude::*;
 
 use super::state::Written;
 use super::*;
-use crate::ErrorKind;
 use crate::cx::{Cx, Recorder};
 use crate::dataset::iter::laws;
 use crate::dataset::map::{Range, Source};
 use crate::exec::Executor;
 use crate::loader::Load;
+use crate::{ErrorKind, IterDatasetExt, MapDatasetExt};
 
 /// Returns dataset `k`: numbers from `2000 * k` on that depend on the count of earlier elements.
 fn dataset(k: usize, len: i64) -> impl IterDataset<Item = i64> + 'static {

@@ -32,7 +32,7 @@ use crate::rng::{MixOrder, Row, Schedule, TokenTurns, Turns};
 /// The order of constant weights is Grain's, bit for bit: see [`MixOrder`]. DIFFERENCE: in Grain, an error of a dataset
 /// ends the mix for good. Here, only the failed element is lost.
 /// ```
-/// use gristmill::{IterDataset, MapDataset, dataset::iter::mix, dataset::map::Range};
+/// use gristmill::{dataset::iter::mix, dataset::map::Range, prelude::*};
 /// let ds = || [0, 100].map(|start| Range::new(start, start + 4).to_iter());
 /// assert_eq!(mix(ds()).limit(3).collect()?, [0, 100, 1]);
 /// assert_eq!(mix(ds()).weights([1.0, 2.0]).collect()?, [0, 100, 101, 1, 102, 103, 2]);

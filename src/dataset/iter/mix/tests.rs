@@ -7,7 +7,7 @@ use crate::dataset::iter::laws;
 use crate::dataset::map::{Mix, Range};
 use crate::element::{Array, Element};
 use crate::rng::PiecewiseOrder;
-use crate::{Checkpoint, ErrorKind, Load, MapDataset};
+use crate::{Checkpoint, ErrorKind, IterDatasetExt, Load, MapDataset, MapDatasetExt};
 
 fn tens(k: i64, len: i64) -> BoxIter<i64> {
     Range::new(10 * k, 10 * k + len).to_iter().boxed()
@@ -254,7 +254,7 @@ fn map_and_stream_have_one_order() {
     let schedule = || Schedule::new([3.0, 1.0, 0.0]).then(20, [1.0, 1.0, 2.0]).over(30).then(60, [0.0, 1.0, 1.0]);
     let parts = || (0..3).map(|k| Range::new(1000 * k, 1000 * k + 60)).collect::<Vec<_>>();
     let map = Mix::new(parts()).schedule(schedule());
-    let stream = mix(parts().into_iter().map(MapDataset::to_iter)).schedule(schedule());
+    let stream = mix(parts().into_iter().map(MapDatasetExt::to_iter)).schedule(schedule());
     assert_eq!(laws::check(&stream), map.collect().unwrap());
     assert!(map.len() > 70, "{}", map.len());
 }

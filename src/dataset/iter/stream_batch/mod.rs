@@ -43,11 +43,11 @@ impl<D> Stream<D>
 where
     D: MapDataset<Item: Send + 'static> + 'static,
 {
-    /// Stacks elements like [`IterDataset::batch`], in parallel if there are threads and no earlier stage drops
-    /// elements.
+    /// Stacks elements like [`IterDatasetExt::batch`](super::IterDatasetExt::batch), in parallel if there are threads and
+    /// no earlier stage drops elements.
     ///
     /// # Errors
-    /// As [`IterDataset::batch`].
+    /// As [`IterDatasetExt::batch`](super::IterDatasetExt::batch).
     pub fn batch(self, size: usize) -> StreamBatch<D, Stacked>
     where
         D::Item: Stack<Batch: Send + 'static>,
@@ -55,7 +55,8 @@ where
         StreamBatch::new(self, size, Remainder::Keep, Stacked)
     }
 
-    /// Stacks elements like [`IterDataset::batch_with`], in parallel like [`batch`](Self::batch).
+    /// Stacks elements like [`IterDatasetExt::batch_with`](super::IterDatasetExt::batch_with), in parallel like
+    /// [`batch`](Self::batch).
     pub fn batch_with(self, size: usize, remainder: Remainder) -> StreamBatch<D, Stacked>
     where
         D::Item: Stack<Batch: Send + 'static>,
@@ -63,7 +64,8 @@ where
         StreamBatch::new(self, size, remainder, Stacked)
     }
 
-    /// Stacks elements like [`IterDataset::batch_padded`], in parallel like [`batch`](Self::batch).
+    /// Stacks elements like [`IterDatasetExt::batch_padded`](super::IterDatasetExt::batch_padded), in parallel like
+    /// [`batch`](Self::batch).
     pub fn batch_padded(self, size: usize) -> StreamBatch<D, StackedPadded>
     where
         D::Item: Stack<Batch: Send + 'static>,
@@ -71,10 +73,11 @@ where
         StreamBatch::new(self, size, Remainder::Keep, StackedPadded)
     }
 
-    /// Stacks elements like [`IterDataset::batch_masked`], in parallel like [`batch`](Self::batch).
+    /// Stacks elements like [`IterDatasetExt::batch_masked`](super::IterDatasetExt::batch_masked), in parallel like
+    /// [`batch`](Self::batch).
     ///
     /// # Errors
-    /// As [`IterDataset::batch_masked`].
+    /// As [`IterDatasetExt::batch_masked`](super::IterDatasetExt::batch_masked).
     pub fn batch_masked(self, size: usize) -> StreamBatch<D, Padding>
     where
         D: MapDataset<Item = Element>,
@@ -82,10 +85,11 @@ where
         self.batch_masked_with(size, Padding::default())
     }
 
-    /// Stacks elements like [`IterDataset::batch_masked_with`], in parallel like [`batch`](Self::batch).
+    /// Stacks elements like [`IterDatasetExt::batch_masked_with`](super::IterDatasetExt::batch_masked_with), in parallel
+    /// like [`batch`](Self::batch).
     ///
     /// # Errors
-    /// As [`IterDataset::batch_masked_with`].
+    /// As [`IterDatasetExt::batch_masked_with`](super::IterDatasetExt::batch_masked_with).
     pub fn batch_masked_with(self, size: usize, padding: Padding) -> StreamBatch<D, Padding>
     where
         D: MapDataset<Item = Element>,
@@ -93,7 +97,8 @@ where
         StreamBatch::new(self, size, Remainder::Keep, padding)
     }
 
-    /// Makes batches like [`IterDataset::batch_with_fn`], in parallel like [`batch`](Self::batch).
+    /// Makes batches like [`IterDatasetExt::batch_with_fn`](super::IterDatasetExt::batch_with_fn), in parallel like
+    /// [`batch`](Self::batch).
     pub fn batch_with_fn<B, F>(self, size: usize, remainder: Remainder, f: F) -> StreamBatch<D, BatchFn<F>>
     where
         B: Send + 'static,

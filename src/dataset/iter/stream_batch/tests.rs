@@ -1,3 +1,4 @@
+use crate::{IterDatasetExt, MapDatasetExt};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -95,7 +96,7 @@ proptest! {
             let thresholds = FilterThresholds { warn: None, raise };
             stream(len, &faults).on_bad_record(bad).filter_thresholds(thresholds)
         };
-        let naive = IterDataset::batch_with(border(), size, remainder);
+        let naive = IterDatasetExt::batch_with(border(), size, remainder);
         let inline = Runtime::inline();
         let expected = pass(&mut naive.iter(&inline).unwrap(), &inline, usize::MAX);
         let ours = border().batch_with(size, remainder);
@@ -120,7 +121,7 @@ proptest! {
 fn it_keeps_the_laws() {
     for remainder in [Remainder::Keep, Remainder::Drop] {
         for (len, size) in [(0, 3), (1, 3), (3, 3), (700, 3), (701, 7), (2000, 1), (100, 101), (5000, 2000)] {
-            let naive = IterDataset::batch_with(Range::new(0, len).to_iter(), size, remainder).collect().unwrap();
+            let naive = IterDatasetExt::batch_with(Range::new(0, len).to_iter(), size, remainder).collect().unwrap();
             assert_eq!(laws::check(&Range::new(0, len).to_iter().batch_with(size, remainder)), naive);
         }
     }
@@ -134,8 +135,8 @@ fn it_keeps_the_laws() {
 fn elements_are_stacked_alike() {
     let element = |x: i64| Element::new().with("x", Array::from_vec(vec![x; 5])).with("t", &*x.to_string());
     let ds = || Range::new(0, 999).map(element).to_iter();
-    assert_eq!(laws::check(&ds().batch(8)), IterDataset::batch(ds(), 8).collect().unwrap());
-    assert_eq!(laws::check(&ds().batch_masked(8)), IterDataset::batch_masked(ds(), 8).collect().unwrap());
+    assert_eq!(laws::check(&ds().batch(8)), IterDatasetExt::batch(ds(), 8).collect().unwrap());
+    assert_eq!(laws::check(&ds().batch_masked(8)), IterDatasetExt::batch_masked(ds(), 8).collect().unwrap());
     let ragged = Range::new(0, 999).map(|x| Element::new().with("x", Array::from_vec(vec![x; 1 + x as usize / 700])));
     let mut loader = ragged.to_iter().batch(8).loader().threads(2).build().unwrap();
     let error = loader.by_ref().find_map(Result::err).unwrap();

@@ -1,3 +1,4 @@
+use crate::MapDatasetExt;
 use proptest::prelude::*;
 
 use super::*;

@@ -115,7 +115,7 @@ fn packed(way: &Way, table: Table) -> BoxIter<Element> {
         3 => stream.concat_then_split_pack(ConcatPackOptions::new(rows)).boxed(),
         _ => stream.concat_then_split_pack(ConcatPackOptions::new(rows).split_full_length_features(false)).boxed(),
     };
-    if way.skips { IterDataset::on_bad_record(stream, BadRecords::skip()).boxed() } else { stream }
+    if way.skips { IterDatasetExt::on_bad_record(stream, BadRecords::skip()).boxed() } else { stream }
 }
 
 /// Runs a pass: what each step gives, and the state behind it. Where `resume` says so, and nothing was wrong yet, a new pass goes on.

@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::pack::bucket::BatchSize;
 use crate::pack::feature::OverLong;
 use crate::pack::stats::PackStats;
-use crate::{BoxIter, Cx, DatasetIterator, Load, MapDataset, Runtime};
+use crate::{BoxIter, Cx, DatasetIterator, IterDatasetExt, Load, MapDatasetExt, Runtime};
 
 /// Elements of `tokens`, numbered through, and their number as `id`.
 fn stream(lens: &[usize]) -> impl IterDataset<Item = Element> + use<> {
