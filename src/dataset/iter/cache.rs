@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::DatasetIterator;
-use super::flow::{Flow, Flowing};
+use super::flow::{Flow, Flowing, Start};
 use crate::cx::{Cx, StageId};
 use crate::dataset::facts::Facts;
 use crate::dataset::memory::{Held, Memory};
@@ -31,7 +31,7 @@ impl Facts for CacheFlow {
 impl<I: DatasetIterator<Item: Clone + Send + 'static>> Flow<I> for CacheFlow {
     type Pass = IterCacheIter<I>;
 
-    fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
+    fn start(&self, parent: I, Start { stage, .. }: Start<'_>) -> Result<Self::Pass> {
         let start = parent.state();
         Ok(IterCacheIter { parent, start, cached: Vec::new(), complete: false, has_gap: false, position: 0, stage })
     }

@@ -8,19 +8,19 @@ use serde::de::DeserializeOwned;
 
 use super::chunked::{Chunked, Work};
 use super::dealt::left_out;
-use super::flow::{Flow, Flowing, PlanBy};
+use super::flow::{Flow, Flowing, Parted, PartedBy, Start};
 use super::{CounterState, DatasetIterator, FilterState};
 use crate::cx::{Cx, StageId};
 use crate::dataset::facts::Facts;
 use crate::dataset::map::{Each, apply};
 use crate::dataset::memory::Memory;
-use crate::dataset::plan::{ByKey, LateKeys, LateNoted, Make, Member, Plan, PlanPass, Planning};
+use crate::dataset::plan::{ByKey, LateKeys, LateNoted, Make, Member, Plan, PlanPass};
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::run::thresholds::Watch;
 use crate::dataset::stage::Role;
 use crate::element::{Name, Part, Slot};
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec::{Failed, Runtime};
+use crate::exec::Failed;
 
 /// A position of a pass: see [`DatasetIterator::State`].
 pub trait Position: Clone + Send + Sync + Serialize + DeserializeOwned + 'static {}
@@ -196,12 +196,7 @@ where
 {
     type Pass = IterMappedIter<I, E, K>;
 
-    fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
-        self.each.check()?;
-        Ok(IterMappedIter::new(parent, self.each.clone(), self.keep.clone(), stage))
-    }
-
-    fn start_noted(&self, parent: I, stage: StageId, run: &Runtime) -> Result<Self::Pass> {
+    fn start(&self, parent: I, Start { stage, run, .. }: Start<'_>) -> Result<Self::Pass> {
         self.each.check()?;
         let made = Chunked::new(parent, Alone(self.each.clone()), stage, run);
         Ok(IterMappedIter { noted: run.noted(stage), ..IterMappedIter::of(made, self.keep.clone(), stage) })
@@ -214,17 +209,14 @@ where
 
     /// Plans a stage whose maker applies the function. Keys determine the dropped elements and the lengths of the
     /// output; they are made as if the stage were before the border.
-    fn start_plan(
-        &self,
-        parent: Plan<I::Item, I::State>,
-        stage: StageId,
-        planning: &Planning<'_>,
-    ) -> Result<Option<PlanBy<I, Self>>>
+    fn start_part(&self, parent: Parted<I::Item, I::State>, at: Start<'_>) -> Result<Option<PartedBy<I, Self>>>
     where
         Self: 'static,
         I::Item: 'static,
         E::Out: 'static,
     {
+        let (Parted::Plan(parent), Some(planning)) = (parent, at.planning) else { return Ok(None) };
+        let stage = at.stage;
         if self.each.sees_index() {
             return Ok(None);
         }
@@ -251,7 +243,7 @@ where
             }
         };
         let make = Applied { make: parent.make, each: self.each.clone(), keys, single: parent.single, stage };
-        Ok(Some(Plan { pass, make: Box::new(make), single: parent.single, leaves }))
+        Ok(Some(Parted::Plan(Plan { pass, make: Box::new(make), single: parent.single, leaves })))
     }
 
     fn unplanned(&self) -> &'static str {

@@ -6,18 +6,17 @@ use serde::{Deserialize, Serialize};
 
 use super::DatasetIterator;
 use super::chunked::{Chunked, Work};
-use super::flow::{Flow, Flowing, PlanBy};
+use super::flow::{Flow, Flowing, Parted, PartedBy, Start};
 use crate::cx::{Cx, StageId};
 use crate::dataset::facts::Facts;
 use crate::dataset::map::{Each, MapFn, TryMapFn};
 use crate::dataset::memory::{Held, Memory};
-use crate::dataset::plan::{Counted, LateNoted, Plan, Planning, plan_pieces};
+use crate::dataset::plan::{Counted, LateNoted, plan_pieces};
 use crate::dataset::run::ahead;
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::stage::Role;
 use crate::element::{Name, Part, Slot};
 use crate::error::{Error, Result};
-use crate::exec::Runtime;
 
 /// See [`IterDatasetExt::flat_map`](super::IterDatasetExt::flat_map).
 pub type IterFlatMap<D, F> = Flowing<D, FlatMapFlow<MapFn<F>>>;
@@ -57,11 +56,7 @@ where
 {
     type Pass = IterFlatMapIter<I, E, C>;
 
-    fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
-        Ok(IterFlatMapIter::new(Chunked::inline(parent, Opens(self.0.clone()), stage), stage))
-    }
-
-    fn start_noted(&self, parent: I, stage: StageId, run: &Runtime) -> Result<Self::Pass> {
+    fn start(&self, parent: I, Start { stage, run, .. }: Start<'_>) -> Result<Self::Pass> {
         let opened = Chunked::new(parent, Opens(self.0.clone()), stage, run);
         Ok(IterFlatMapIter { noted: run.noted(stage), ..IterFlatMapIter::new(opened, stage) })
     }
@@ -71,19 +66,17 @@ where
         Vec::new()
     }
 
-    fn start_plan(
-        &self,
-        parent: Plan<I::Item, I::State>,
-        stage: StageId,
-        planning: &Planning<'_>,
-    ) -> Result<Option<PlanBy<I, Self>>>
+    fn start_part(&self, parent: Parted<I::Item, I::State>, at: Start<'_>) -> Result<Option<PartedBy<I, Self>>>
     where
         Self: 'static,
         I::Item: Send + 'static,
     {
-        plan_pieces(parent, Listed(self.0.clone()), stage, planning, |parent, pieces| {
+        let (Parted::Plan(parent), Some(planning)) = (parent, at.planning) else { return Ok(None) };
+        let stage = at.stage;
+        let plan = plan_pieces(parent, Listed(self.0.clone()), stage, planning, |parent, pieces| {
             Box::new(IterFlatMapIter::new(Chunked::inline(parent, Opens(Arc::new(pieces)), stage), stage))
-        })
+        })?;
+        Ok(plan.map(Parted::Plan))
     }
 
     fn unplanned(&self) -> &'static str {

@@ -21,61 +21,38 @@ pub trait Flow<I: DatasetIterator>: Facts {
     /// Type of a pass over the output.
     type Pass: DatasetIterator;
 
-    /// Starts a pass at the beginning. The report counts its work for `stage`.
+    /// Starts a pass at the beginning.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the flow cannot work as configured.
-    fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass>;
+    fn start(&self, parent: I, at: Start<'_>) -> Result<Self::Pass>;
 
-    /// Starts a pass over the rows of a part of every batch, for a flow that passes batches on unchanged.
+    /// Starts the flow for hosts that evaluate only their own rows. Returns `None` if the flow cannot.
     ///
-    /// Returns `None` for any other flow.
+    /// - After a pass over the rows of a part, returns such a pass, if the flow passes batches on unchanged.
+    /// - After a plan, returns a plan, if the decisions of the flow depend on keys alone. `at.planning` names the arrays
+    ///   whose lengths later stages require. Without a plan, [`unplanned`](Self::unplanned) contains the reason.
+    /// - After a plan, a flow that itself makes batches returns a pass over the rows of `at.part`.
+    ///
+    /// A flow that only drops or reorders elements, or passes them on unchanged, runs its own pass over stand-ins:
+    /// `Ok(plan.through(|pass| self.start(pass, at))?.map(Parted::Plan))`.
     ///
     /// # Errors
     /// As [`start`](Self::start).
-    fn start_part(&self, parent: PartPass<I::Item, I::State>, stage: StageId) -> Result<Option<PartPassBy<I, Self>>>
+    fn start_part(&self, parent: Parted<I::Item, I::State>, at: Start<'_>) -> Result<Option<PartedBy<I, Self>>>
     where
-        Self: Sized,
-        I::Item: 'static,
+        Self: Sized + 'static,
+        I::Item: Send + 'static,
+        <Self::Pass as DatasetIterator>::Item: Send + 'static,
     {
-        let _ = (parent, stage);
+        let _ = (parent, at);
         Ok(None)
     }
 
-    /// Starts a pass as [`start`](Self::start), and notes the keys of the output if `run` records keys.
-    ///
-    /// # Errors
-    /// As [`start`](Self::start).
-    #[doc(hidden)]
-    fn start_noted(&self, parent: I, stage: StageId, run: &Runtime) -> Result<Self::Pass> {
-        let _ = run;
-        self.start(parent, stage)
-    }
-
-    /// Returns true if the flow itself makes batches. [`start_batches`](Self::start_batches) then starts its passes.
+    /// Returns true if the flow itself makes batches.
     #[doc(hidden)]
     fn makes_batches(&self) -> bool {
         false
-    }
-
-    /// Starts a pass over the rows of `part` from a plan of the parent, for a flow that itself makes batches.
-    ///
-    /// # Errors
-    /// As [`start`](Self::start).
-    #[doc(hidden)]
-    fn start_batches(
-        &self,
-        parent: Plan<I::Item, I::State>,
-        stage: StageId,
-        run: &Runtime,
-        part: &Part,
-    ) -> Result<Option<PartPassBy<I, Self>>>
-    where
-        Self: Sized,
-        I::Item: 'static,
-    {
-        let _ = (parent, stage, run, part);
-        Ok(None)
     }
 
     /// Returns the arrays of the parent's elements whose lengths the plan requires. `behind` are the arrays that later
@@ -85,31 +62,6 @@ pub trait Flow<I: DatasetIterator>: Facts {
         behind.to_vec()
     }
 
-    /// Plans the output from a plan of the parent, for a flow whose decisions depend on keys alone.
-    ///
-    /// `planning` names the arrays whose lengths later stages require. Returns `None` for any other flow;
-    /// [`unplanned`](Self::unplanned) then contains the reason.
-    ///
-    /// A flow that only drops or reorders elements, or passes them on unchanged, runs its own pass over stand-ins:
-    /// `parent.through(|pass| self.start(pass, stage))`.
-    ///
-    /// # Errors
-    /// As [`start`](Self::start).
-    fn start_plan(
-        &self,
-        parent: Plan<I::Item, I::State>,
-        stage: StageId,
-        planning: &Planning<'_>,
-    ) -> Result<Option<PlanBy<I, Self>>>
-    where
-        Self: Sized + 'static,
-        I::Item: Send + 'static,
-        <Self::Pass as DatasetIterator>::Item: Send + 'static,
-    {
-        let _ = (parent, stage, planning);
-        Ok(None)
-    }
-
     /// Returns the reason for a missing plan, and the remedy. The name of the stage precedes it: `filter (stage 4) …`.
     #[doc(hidden)]
     fn unplanned(&self) -> &'static str {
@@ -117,46 +69,75 @@ pub trait Flow<I: DatasetIterator>: Facts {
     }
 }
 
+/// The context in which a flow starts.
+#[derive(Clone, Copy, Debug)]
+pub struct Start<'a> {
+    /// Stage to which the report attributes the work.
+    pub stage: StageId,
+    /// Runtime that evaluates elements.
+    pub run: &'a Runtime,
+    /// Context of the plan, if the flow is planned.
+    pub planning: Option<&'a Planning<'a>>,
+    /// Part whose rows are evaluated, if the flow makes batches.
+    pub part: Option<&'a Part>,
+}
+
+/// A stream of which a host evaluates only its own rows.
+pub enum Parted<T, S> {
+    /// A pass over the rows of a part of every batch.
+    Rows(PartPass<T, S>),
+    /// A plan of the elements of all rows.
+    Plan(Plan<T, S>),
+}
+
+impl<T, S> Parted<T, S> {
+    fn rows(self) -> Option<PartPass<T, S>> {
+        if let Self::Rows(pass) = self { Some(pass) } else { None }
+    }
+
+    fn plan(self) -> Option<Plan<T, S>> {
+        if let Self::Plan(plan) = self { Some(plan) } else { None }
+    }
+}
+
+impl<T, S> fmt::Debug for Parted<T, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Parted")
+    }
+}
+
+/// The [`Parted`] output of the flow `F` after a pass `I`.
+pub type PartedBy<I, F> =
+    Parted<<<F as Flow<I>>::Pass as DatasetIterator>::Item, <<F as Flow<I>>::Pass as DatasetIterator>::State>;
+
 /// Plans a flow that passes elements on regardless of their content: its pass runs over stand-ins. With `batches`, the
 /// flow also passes batches on unchanged, so its pass also runs over the rows of a part.
 macro_rules! hands_on {
     (elements) => {
-        fn start_plan(
-            &self,
-            parent: $crate::dataset::plan::Plan<I::Item, I::State>,
-            stage: $crate::cx::StageId,
-            _: &$crate::dataset::plan::Planning<'_>,
-        ) -> $crate::error::Result<Option<$crate::dataset::iter::PlanBy<I, Self>>>
-        where
-            I::Item: 'static,
-        {
-            parent.handing_on(|pass| Flow::start(self, pass, stage))
-        }
+        hands_on!(false);
     };
     (elements, batches) => {
-        hands_on!(elements);
-
+        hands_on!(true);
+    };
+    ($batches:literal) => {
         fn start_part(
             &self,
-            parent: $crate::dataset::iter::PartPass<I::Item, I::State>,
-            stage: $crate::cx::StageId,
-        ) -> $crate::error::Result<Option<$crate::dataset::iter::PartPassBy<I, Self>>>
+            parent: $crate::dataset::iter::Parted<I::Item, I::State>,
+            at: Start<'_>,
+        ) -> Result<Option<$crate::dataset::iter::PartedBy<I, Self>>>
         where
-            I::Item: 'static,
+            I::Item: Send + 'static,
         {
-            Ok(Some(Box::new(Flow::start(self, parent, stage)?)))
+            use $crate::dataset::iter::Parted;
+            match parent {
+                Parted::Plan(plan) => Ok(plan.handing_on(|pass| Flow::start(self, pass, at))?.map(Parted::Plan)),
+                Parted::Rows(pass) if $batches => Ok(Some(Parted::Rows(Box::new(Flow::start(self, pass, at)?)))),
+                Parted::Rows(_) => Ok(None),
+            }
         }
     };
 }
 pub(super) use hands_on;
-
-/// Plan that the flow `F` makes from the plan of a parent with passes `I`.
-pub type PlanBy<I, F> =
-    Plan<<<F as Flow<I>>::Pass as DatasetIterator>::Item, <<F as Flow<I>>::Pass as DatasetIterator>::State>;
-
-/// Pass over a part that the flow `F` starts after a pass `I`.
-pub type PartPassBy<I, F> =
-    PartPass<<<F as Flow<I>>::Pass as DatasetIterator>::Item, <<F as Flow<I>>::Pass as DatasetIterator>::State>;
 
 /// The stream `D` after the flow `F`: `limit`, `window_shuffle` and all other stages with a single parent.
 #[must_use = "datasets are lazy and do nothing until read"]
@@ -171,6 +152,10 @@ impl<D: Stage, F: Facts> Flowing<D, F> {
     /// Adds a stage after `parent`. The closure makes its flow from the parent.
     pub fn new(parent: D, flow: impl FnOnce(&D) -> F) -> Self {
         Self { stage: stage_after(&[&parent]), flow: flow(&parent), parent }
+    }
+
+    fn at<'a>(&self, run: &'a Runtime) -> Start<'a> {
+        Start { stage: self.stage, run, planning: None, part: None }
     }
 }
 
@@ -206,20 +191,19 @@ where
     fn iter(&self, run: &Runtime) -> Result<F::Pass> {
         let parent = self.parent.iter(run)?;
         if !run.reads_here() && (&self.parent as &dyn Stage).leaves_workers() {
-            return self.flow.start_noted(parent, self.stage, &run.on_one_thread());
+            return self.flow.start(parent, self.at(&run.on_one_thread()));
         }
-        self.flow.start_noted(parent, self.stage, run)
+        self.flow.start(parent, self.at(run))
     }
 
     fn iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<PartPassOf<Self>>> {
         if self.flow.makes_batches() {
-            return match Planning::plan(&self.parent, &self.flow.asks(&[]), run)? {
-                Some(plan) => self.flow.start_batches(plan, self.stage, run, part),
-                None => Ok(None),
-            };
+            let Some(plan) = Planning::plan(&self.parent, &self.flow.asks(&[]), run)? else { return Ok(None) };
+            let at = Start { part: Some(part), ..self.at(run) };
+            return Ok(self.flow.start_part(Parted::Plan(plan), at)?.and_then(Parted::rows));
         }
         let Some(parent) = self.parent.iter_part(run, part)? else { return Ok(None) };
-        let pass = self.flow.start_part(parent, self.stage)?;
+        let pass = self.flow.start_part(Parted::Rows(parent), self.at(run))?.and_then(Parted::rows);
         if pass.is_none() {
             let why = "needs all rows of its batches";
             run.note_unplanned(self.stage.0 as usize, |id| format!("{} (stage {id}) {why}", self.flow.name()));
@@ -230,7 +214,8 @@ where
     fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
         let asked = self.flow.asks(planning.names);
         let Some(parent) = planning.asking(&asked).of(&self.parent)? else { return Ok(None) };
-        let plan = self.flow.start_plan(parent, self.stage, planning)?;
+        let at = Start { planning: Some(planning), ..self.at(&planning.run) };
+        let plan = self.flow.start_part(Parted::Plan(parent), at)?.and_then(Parted::plan);
         if plan.is_none() {
             planning.refuse(self, self.flow.unplanned());
         }

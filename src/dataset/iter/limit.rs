@@ -1,5 +1,5 @@
 use super::DatasetIterator;
-use super::flow::{Flow, Flowing, hands_on};
+use super::flow::{Flow, Flowing, Start, hands_on};
 use super::map_with_index::CounterState;
 use crate::cx::{Cx, StageId};
 use crate::dataset::facts::Facts;
@@ -38,7 +38,7 @@ impl Facts for LimitFlow {
 impl<I: DatasetIterator> Flow<I> for LimitFlow {
     type Pass = IterLimitIter<I>;
 
-    fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
+    fn start(&self, parent: I, Start { stage, .. }: Start<'_>) -> Result<Self::Pass> {
         Ok(IterLimitIter { parent, count: self.count, read: 0, stage })
     }
 

@@ -56,7 +56,7 @@ pub use self::each::{Counter, InOrder, IterMapped, IterMappedIter, Keep, Positio
 pub use self::fan::{FanFn, FanOut, FanState, FanStream, FanStreamIter};
 pub use self::filter::{FilterState, IterFilter, IterFilterIter};
 pub use self::flat_map::{FlatMapFlow, FlatMapState, IterFlatMap, IterFlatMapIter, IterTryFlatMap};
-pub use self::flow::{Flow, Flowing, PartPassBy, PlanBy};
+pub use self::flow::{Flow, Flowing, Parted, PartedBy, Start};
 pub use self::interleave::{
     InterleaveState, IterInterleave, IterInterleaveIter, LaneState, interleave, interleave_from,
 };

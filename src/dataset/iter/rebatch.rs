@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use super::DatasetIterator;
 use super::batch::check_size;
-use super::flow::{Flow, Flowing};
+use super::flow::{Flow, Flowing, Start};
 use crate::cx::{Cx, StageId};
 use crate::dataset::Remainder;
 use crate::dataset::facts::Facts;
@@ -45,7 +45,7 @@ impl Facts for RebatchFlow {
 impl<I: DatasetIterator<Item = Batch>> Flow<I> for RebatchFlow {
     type Pass = IterRebatchIter<I>;
 
-    fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
+    fn start(&self, parent: I, Start { stage, .. }: Start<'_>) -> Result<Self::Pass> {
         let (size, remainder) = (self.size.max(1), self.remainder);
         Ok(IterRebatchIter { parent, size, remainder, open: None, parts: Vec::new(), part_rows: 0, held: None, stage })
     }

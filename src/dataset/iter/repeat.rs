@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::DatasetIterator;
-use super::flow::{Flow, Flowing, hands_on};
+use super::flow::{Flow, Flowing, Start, hands_on};
 use crate::cx::{Cx, StageId};
 use crate::dataset::facts::Facts;
 use crate::dataset::memory::Memory;
@@ -42,7 +42,7 @@ impl Facts for RepeatFlow {
 impl<I: DatasetIterator> Flow<I> for RepeatFlow {
     type Pass = IterRepeatIter<I>;
 
-    fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
+    fn start(&self, parent: I, Start { stage, .. }: Start<'_>) -> Result<Self::Pass> {
         let (start, last) = (parent.state(), self.epochs.map(|n| n.saturating_sub(1)));
         Ok(IterRepeatIter { parent, start, last, epoch: 0, empty: true, stage })
     }

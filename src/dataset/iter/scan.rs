@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::DatasetIterator;
-use super::flow::{Flow, Flowing};
+use super::flow::{Flow, Flowing, Start};
 use crate::cx::{Cx, StageId};
 use crate::dataset::facts::Facts;
 use crate::dataset::run::opaque::debug_name;
@@ -46,7 +46,7 @@ where
 {
     type Pass = IterScanIter<I, S, F>;
 
-    fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
+    fn start(&self, parent: I, Start { stage, .. }: Start<'_>) -> Result<Self::Pass> {
         Ok(IterScanIter { parent, value: self.initial.clone(), f: self.f.clone(), stage })
     }
 

@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::DatasetIterator;
-use super::flow::{Flow, Flowing};
+use super::flow::{Flow, Flowing, Start};
 use crate::cx::{Cx, StageId};
 use crate::dataset::facts::Facts;
 use crate::dataset::memory::Memory;
@@ -40,7 +40,7 @@ impl Facts for SkipBadFlow {
 impl<I: DatasetIterator> Flow<I> for SkipBadFlow {
     type Pass = IterSkipBadIter<I>;
 
-    fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
+    fn start(&self, parent: I, Start { stage, .. }: Start<'_>) -> Result<Self::Pass> {
         Ok(IterSkipBadIter { parent, bad: Skipping::new(self.policy), stood: None, stage })
     }
 }

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::DatasetIterator;
-use super::flow::{Flow, Flowing, hands_on};
+use super::flow::{Flow, Flowing, Start, hands_on};
 use crate::cx::{Cx, StageId};
 use crate::dataset::facts::Facts;
 use crate::dataset::memory::{Held, Memory};
@@ -50,7 +50,7 @@ impl Facts for WindowFlow {
 impl<I: DatasetIterator<Item: Send>> Flow<I> for WindowFlow {
     type Pass = IterWindowShuffleIter<I>;
 
-    fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
+    fn start(&self, parent: I, Start { stage, .. }: Start<'_>) -> Result<Self::Pass> {
         let (window, seed, start) = (self.window.max(1), self.seed.get()?, parent.state());
         Ok(IterWindowShuffleIter {
             parent,
@@ -302,10 +302,12 @@ mod tests {
     fn elements_keep_their_origins_over_a_restore() {
         let mut cx = Cx::default();
         let flow = WindowFlow { window: 4, seed: StageSeed::resolve(Some(3), &[]) };
-        let mut iter = flow.start(Noted(0, 10), StageId(0)).unwrap();
+        let run = Runtime::inline();
+        let at = Start { stage: StageId(0), run: &run, planning: None, part: None };
+        let mut iter = flow.start(Noted(0, 10), at).unwrap();
         for given in 0..=10 {
             let state = iter.state();
-            let mut restored = flow.start(Noted(0, 10), StageId(0)).unwrap();
+            let mut restored = flow.start(Noted(0, 10), at).unwrap();
             restored.restore(state, &mut cx).unwrap();
             for _ in given..10 {
                 let number = restored.next(&mut cx).unwrap().unwrap();

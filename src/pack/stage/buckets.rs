@@ -9,12 +9,11 @@ use serde::{Deserialize, Serialize};
 use super::rows::{in_feature, number_bytes};
 use super::tracked::{ParentState, Tracked};
 use crate::cx::{Cx, StageId};
-use crate::dataset::iter::{Flow, Flowing, PartPassBy, PlanBatches, PlannedOwn, Position, pass_over_plan};
+use crate::dataset::iter::{Flow, Flowing, Parted, PartedBy, PlanBatches, PlannedOwn, Position, Start, pass_over_plan};
 use crate::dataset::plan::{Member, Plan, PlanPass, PlannedRows, is_stand_in, recipe};
 use crate::dataset::{self, DatasetIterator, Facts, Memory, Remainder, Role};
 use crate::element::{Array, DType, Element, Name, Value};
 use crate::error::{Error, Result};
-use crate::exec::Runtime;
 use crate::pack::bucket::{BatchSize, BucketOptions, BucketPlanner};
 use crate::pack::held::{Held, HeldState};
 use crate::part::{Part, RowNumbers};
@@ -161,7 +160,7 @@ impl Facts for LengthBucketsFlow {
 impl<I: DatasetIterator<Item = Element>> Flow<I> for LengthBucketsFlow {
     type Pass = LengthBucketsIter<I>;
 
-    fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
+    fn start(&self, parent: I, Start { stage, .. }: Start<'_>) -> Result<Self::Pass> {
         Ok(LengthBucketsIter {
             parent: Tracked::new(parent),
             options: self.0.clone(),
@@ -180,27 +179,15 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for LengthBucketsFlow {
         true
     }
 
-    fn start_batches(
-        &self,
-        parent: Plan<Element, I::State>,
-        stage: StageId,
-        run: &Runtime,
-        part: &Part,
-    ) -> Result<Option<PartPassBy<I, Self>>> {
-        if !parent.single {
+    fn start_part(&self, parent: Parted<Element, I::State>, at: Start<'_>) -> Result<Option<PartedBy<I, Self>>> {
+        let (Parted::Plan(parent), Some(part)) = (parent, at.part) else { return Ok(None) };
+        if !parent.single || at.run.deal().balance().is_some() {
             return Ok(None);
         }
-        let plan = Plan {
-            pass: Box::new(Flow::start(self, parent.pass, stage)?),
-            make: parent.make,
-            single: false,
-            leaves: Vec::new(),
-        };
-        if run.deal().balance().is_some() {
-            return Ok(None);
-        }
-        let batches = PlannedBuckets { options: self.0.clone(), part: part.clone(), stage };
-        Ok(Some(pass_over_plan(plan, batches, None, run)))
+        let pass = Box::new(Flow::start(self, parent.pass, at)?);
+        let plan = Plan { pass, make: parent.make, single: false, leaves: Vec::new() };
+        let batches = PlannedBuckets { options: self.0.clone(), part: part.clone(), stage: at.stage };
+        Ok(Some(Parted::Rows(pass_over_plan(plan, batches, None, at.run))))
     }
 
     fn unplanned(&self) -> &'static str {

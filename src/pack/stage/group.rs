@@ -15,8 +15,8 @@ use super::plan::{GroupPlan, PACKED};
 use super::planned::Bins;
 use super::tracked::{NextRows, ParentState, Tracked};
 use crate::cx::{Cx, StageId};
-use crate::dataset::iter::{Flow, Flowing, NextStacked, PlanBy};
-use crate::dataset::plan::{Plan, PlannedRows, Planning, tag_of};
+use crate::dataset::iter::{Flow, Flowing, NextStacked, Parted, PartedBy, Start};
+use crate::dataset::plan::{Plan, PlannedRows, tag_of};
 use crate::dataset::{DatasetIterator, Facts, Held, Memory, Role};
 use crate::element::{Element, Name, Value};
 use crate::error::{Error, Result};
@@ -61,7 +61,7 @@ impl Facts for GroupPackFlow {
 impl<I: DatasetIterator<Item = Element>> Flow<I> for GroupPackFlow {
     type Pass = GroupPackIter<I>;
 
-    fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
+    fn start(&self, parent: I, Start { stage, .. }: Start<'_>) -> Result<Self::Pass> {
         Ok(GroupPackIter {
             parent: Tracked::new(parent),
             plan: self.0.clone(),
@@ -84,22 +84,14 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for GroupPackFlow {
         self.0.rows().features().map(Name::new).collect()
     }
 
-    fn start_plan(
-        &self,
-        parent: Plan<Element, I::State>,
-        stage: StageId,
-        planning: &Planning<'_>,
-    ) -> Result<Option<PlanBy<I, Self>>> {
+    fn start_part(&self, parent: Parted<Element, I::State>, at: Start<'_>) -> Result<Option<PartedBy<I, Self>>> {
+        let (Parted::Plan(parent), Some(planning)) = (parent, at.planning) else { return Ok(None) };
         if !parent.single || !planning.names.is_empty() || !self.0.is_by_lengths() {
             return Ok(None);
         }
-        let make = MakeRows::new(parent.make, MadeBy::Group(self.0.clone()), stage);
-        Ok(Some(Plan {
-            pass: Box::new(Flow::start(self, parent.pass, stage)?),
-            make: Box::new(make),
-            single: false,
-            leaves: Vec::new(),
-        }))
+        let make = MakeRows::new(parent.make, MadeBy::Group(self.0.clone()), at.stage);
+        let pass = Box::new(Flow::start(self, parent.pass, at)?);
+        Ok(Some(Parted::Plan(Plan { pass, make: Box::new(make), single: false, leaves: Vec::new() })))
     }
 
     fn unplanned(&self) -> &'static str {

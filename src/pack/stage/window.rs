@@ -13,8 +13,8 @@ use super::plan::PACKED;
 use super::sequences::Sequences;
 use super::tracked::{NextRows, ParentState, Tracked};
 use crate::cx::{Cx, StageId};
-use crate::dataset::iter::{Flow, Flowing, InPlace, NextStacked, PlanBy};
-use crate::dataset::plan::{Plan, Planning};
+use crate::dataset::iter::{Flow, Flowing, InPlace, NextStacked, Parted, PartedBy, Start};
+use crate::dataset::plan::Plan;
 use crate::dataset::{self, DatasetIterator, Facts, Memory, Role};
 use crate::element::{Element, Name};
 use crate::error::{Error, Result};
@@ -59,7 +59,7 @@ impl Facts for WindowPackFlow {
 impl<I: DatasetIterator<Item = Element>> Flow<I> for WindowPackFlow {
     type Pass = WindowPackIter<I>;
 
-    fn start(&self, parent: I, stage: StageId) -> Result<Self::Pass> {
+    fn start(&self, parent: I, Start { stage, .. }: Start<'_>) -> Result<Self::Pass> {
         Ok(WindowPackIter {
             parent: Tracked::new(parent),
             options: self.0.clone(),
@@ -79,22 +79,14 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for WindowPackFlow {
         self.0.rows.features().map(Name::new).collect()
     }
 
-    fn start_plan(
-        &self,
-        parent: Plan<Element, I::State>,
-        stage: StageId,
-        planning: &Planning<'_>,
-    ) -> Result<Option<PlanBy<I, Self>>> {
+    fn start_part(&self, parent: Parted<Element, I::State>, at: Start<'_>) -> Result<Option<PartedBy<I, Self>>> {
+        let (Parted::Plan(parent), Some(planning)) = (parent, at.planning) else { return Ok(None) };
         if !parent.single || !planning.names.is_empty() {
             return Ok(None);
         }
-        let make = MakeRows::new(parent.make, MadeBy::Window(self.0.clone()), stage);
-        Ok(Some(Plan {
-            pass: Box::new(Flow::start(self, parent.pass, stage)?),
-            make: Box::new(make),
-            single: false,
-            leaves: Vec::new(),
-        }))
+        let make = MakeRows::new(parent.make, MadeBy::Window(self.0.clone()), at.stage);
+        let pass = Box::new(Flow::start(self, parent.pass, at)?);
+        Ok(Some(Parted::Plan(Plan { pass, make: Box::new(make), single: false, leaves: Vec::new() })))
     }
 
     fn unplanned(&self) -> &'static str {

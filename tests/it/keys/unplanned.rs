@@ -1,10 +1,9 @@
 //! Stages that decide by more than keys: each host evaluates everything, its rows are the right ones, and its report says which stage it is and what
 //! to do. And stages of the user's own, which say how they plan or do not.
 
-use gristmill::cx::StageId;
-use gristmill::dataset::iter::{DatasetIterator, Flow, Flowing, PlanBy, interleave};
+use gristmill::dataset::iter::{DatasetIterator, Flow, Flowing, Parted, PartedBy, Start, interleave};
 use gristmill::dataset::map::Range;
-use gristmill::dataset::plan::{Plan, PlanOf, Planning};
+use gristmill::dataset::plan::{PlanOf, Planning};
 use gristmill::dataset::{Facts, Node, Remainder, Role};
 use gristmill::keys::Recompute;
 use gristmill::pack::{BatchSize, BinPackOptions, LengthBucketOptions, Packing, RowSpec, WindowPackOptions};
@@ -188,20 +187,18 @@ impl Facts for OtherFlow {
 impl<I: DatasetIterator> Flow<I> for OtherFlow {
     type Pass = Other<I>;
 
-    fn start(&self, parent: I, _: StageId) -> Result<Other<I>> {
+    fn start(&self, parent: I, _: Start<'_>) -> Result<Other<I>> {
         Ok(Other(parent))
     }
 
-    fn start_plan(
-        &self,
-        parent: Plan<I::Item, I::State>,
-        stage: StageId,
-        _: &Planning<'_>,
-    ) -> Result<Option<PlanBy<I, Self>>>
+    fn start_part(&self, parent: Parted<I::Item, I::State>, at: Start<'_>) -> Result<Option<PartedBy<I, Self>>>
     where
         I::Item: Send + 'static,
     {
-        if self.plans { parent.through(|pass| Flow::start(self, pass, stage)) } else { Ok(None) }
+        match parent {
+            Parted::Plan(plan) if self.plans => Ok(plan.through(|pass| Flow::start(self, pass, at))?.map(Parted::Plan)),
+            _ => Ok(None),
+        }
     }
 }
 
