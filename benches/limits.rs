@@ -341,7 +341,7 @@ fn stacked_crops(crops: &RandomCrops, ids: &[u16]) {
         let mut kept = None;
         for first in indices.by_ref().step_by(CROPS).take(BATCHES) {
             let indices: Vec<u64> = (first..).take(CROPS).collect();
-            kept = black_box(crops.get_stacked(&indices, &mut cx));
+            kept = black_box(crops.bulk().unwrap().get_stacked(&indices, &mut cx));
         }
         drop(kept);
     };

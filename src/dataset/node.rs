@@ -198,6 +198,13 @@ pub trait Moves {
     fn blocks(&self) -> Option<Blocks> {
         None
     }
+
+    /// Returns the parent's indices for `indices`, if other processes cannot compute them: see `Order::listed`.
+    #[doc(hidden)]
+    fn listed(&self, indices: std::ops::Range<u64>) -> Option<Vec<u64>> {
+        let _ = indices;
+        None
+    }
 }
 
 /// Records and files of a source.

@@ -1,5 +1,7 @@
 //! Walks over the nodes of a pipeline.
 
+use std::ops::Range;
+
 use super::blocks::Blocks;
 use super::node::{Indices, Work};
 use super::run::upcoming::{Record, Upcoming};
@@ -176,6 +178,14 @@ impl dyn Stage + '_ {
         match (self.node().indices, self.parents().as_slice()) {
             (Indices::Moved(moves), _) => moves.blocks(),
             (Indices::Kept | Indices::ByElement, [parent]) => parent.blocks(),
+            _ => None,
+        }
+    }
+
+    /// Returns the parent's indices for `indices`, if other processes cannot compute them.
+    pub(in crate::dataset) fn listed(&self, indices: Range<u64>) -> Option<Vec<u64>> {
+        match self.node().indices {
+            Indices::Moved(moves) => moves.listed(indices),
             _ => None,
         }
     }

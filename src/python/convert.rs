@@ -10,7 +10,7 @@ use super::item::Item;
 use super::native::Native;
 use crate::cx::{Cx, StageId};
 use crate::dataset::iter::{Dealt, PartPassOf};
-use crate::dataset::map::Many;
+use crate::dataset::map::{BulkRead, Many};
 use crate::dataset::plan::{Make, Member, PlanOf, Planning, Segments, Turn};
 use crate::dataset::{
     BoxIter, BoxMap, DatasetIterator, IterDataset, IterDatasetExt, MapDataset, MapDatasetExt, Stage, same_stage,
@@ -67,15 +67,25 @@ where
         many.filter_map(|_, item| (self.convert)(item).map(Some))
     }
 
-    fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<U>> {
-        let many = self.read(|inner| inner.get_records(source, records, cx))?;
-        Some(many.filter_map(|_, item| (self.convert)(item).map(Some)))
+    fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {
+        Some(self)
     }
 
     fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Result<Self>> {
         let inner = self.inner.for_pass(run, border)?;
         let (convert, object) = (self.convert.clone(), self.object.clone());
         Some(inner.map(|inner| Self { inner, convert, releases: self.releases, object }))
+    }
+}
+
+impl<D, U, F> BulkRead<U> for Converted<D, F>
+where
+    D: MapDataset<Item: Send>,
+    F: Fn(D::Item) -> Result<U> + Clone + Send + Sync,
+{
+    fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<U>> {
+        let many = self.read(|inner| inner.bulk()?.get_records(source, records, cx))?;
+        Some(many.filter_map(|_, item| (self.convert)(item).map(Some)))
     }
 }
 

@@ -6,8 +6,8 @@ use super::interpreter::released;
 use super::item::Item;
 use crate::cx::{Cx, StageId};
 use crate::dataset::iter::InPlace;
-use crate::dataset::map::{GetStacked, Many};
-use crate::dataset::{BoxMap, MapDataset, MapDatasetExt, Stage, same_stage};
+use crate::dataset::map::{BulkRead, GetStacked, Many};
+use crate::dataset::{BoxMap, MapDataset, Stage, same_stage};
 use crate::element::Element;
 use crate::error::Result;
 use crate::exec::Runtime;
@@ -34,18 +34,24 @@ impl MapDataset for Native {
         released(|| self.0.get_many(indices, cx)).map(|_, element| Item::Element(element))
     }
 
-    fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<Item>> {
-        let many = released(|| self.0.get_records(source, records, cx))?;
-        Some(many.map(|_, element| Item::Element(element)))
-    }
-
-    fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<Item> {
-        let InPlace { batch, len, bytes } = released(|| self.0.get_stacked(indices, cx))?;
-        Some(InPlace { batch: Item::Element(batch), len, bytes })
+    fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {
+        Some(self)
     }
 
     fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Result<Self>> {
         Some(self.0.for_pass(run, border)?.map(Self))
+    }
+}
+
+impl BulkRead<Item> for Native {
+    fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<Item>> {
+        let many = released(|| self.0.bulk()?.get_records(source, records, cx))?;
+        Some(many.map(|_, element| Item::Element(element)))
+    }
+
+    fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<Item> {
+        let InPlace { batch, len, bytes } = released(|| self.0.bulk()?.get_stacked(indices, cx))?;
+        Some(InPlace { batch: Item::Element(batch), len, bytes })
     }
 }
 

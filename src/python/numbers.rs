@@ -2,8 +2,8 @@
 
 use super::item::Item;
 use crate::cx::Cx;
-use crate::dataset::map::{Many, Range};
-use crate::dataset::{MapDataset, MapDatasetExt, Stage, same_stage};
+use crate::dataset::map::{BulkRead, Many, Range};
+use crate::dataset::{MapDataset, Stage, same_stage};
 use crate::error::Result;
 
 /// A range whose numbers are items. A conversion that may fail would hold each of them back for longer than it takes to make
@@ -30,7 +30,13 @@ impl MapDataset for Numbers {
         self.0.get_many(indices, cx).map(|_, number| Item::Int(number))
     }
 
+    fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {
+        Some(self)
+    }
+}
+
+impl BulkRead<Item> for Numbers {
     fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<Item>> {
-        Some(self.0.get_records(source, records, cx)?.map(|_, number| Item::Int(number)))
+        Some(self.0.bulk()?.get_records(source, records, cx)?.map(|_, number| Item::Int(number)))
     }
 }

@@ -8,7 +8,7 @@ use self::shape::Shape;
 use super::firsts::Firsts;
 use super::tokens::Tokens;
 use crate::cx::{Cx, StageId};
-use crate::dataset::map::{GetStacked, MapDataset};
+use crate::dataset::map::{BulkRead, GetStacked, MapDataset};
 use crate::dataset::{Describe, INFINITE, Indices, Moves, Node, Stage, Upcoming};
 use crate::element::Element;
 use crate::error::{Error, Result};
@@ -120,6 +120,12 @@ impl MapDataset for Crops {
         }
     }
 
+    fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {
+        Some(self)
+    }
+}
+
+impl BulkRead<Element> for Crops {
     fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<Element> {
         let place = |index: &u64| self.place(index.checked_rem(self.len())?).ok();
         timed_stack(cx, indices, place, &self.shape)
@@ -264,6 +270,12 @@ impl MapDataset for RandomCrops {
         timed(cx, "random_crops", || self.crop(index)).map(Some)
     }
 
+    fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {
+        Some(self)
+    }
+}
+
+impl BulkRead<Element> for RandomCrops {
     fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<Element> {
         let last = self.firsts.len().checked_sub(1)?;
         timed_stack(cx, indices, |&index| self.place(index, last).ok(), &self.shape)
@@ -333,7 +345,7 @@ mod tests {
         fn check(ds: &impl MapDataset<Item = Element>, indices: &[u64]) {
             let mut cx = Cx::default();
             let items = indices.iter().map(|&index| ds.get(index, &mut cx).unwrap().unwrap()).collect();
-            let batch = ds.get_stacked(indices, &mut cx).unwrap();
+            let batch = ds.bulk().unwrap().get_stacked(indices, &mut cx).unwrap();
             assert_eq!((batch.len, batch.bytes), (indices.len(), batch.batch.nbytes()));
             assert_eq!(batch.batch, Element::stack(items).unwrap());
         }
@@ -342,14 +354,14 @@ mod tests {
             check(&tokens.random_crops(3, 7).with_next(with_next), &indices);
         }
         assert!(tokens.crops(2).node().has_columns && !tokens.crops(2).as_stored(true).node().has_columns);
-        assert!(tokens.crops(11).get_stacked(&[0], &mut Cx::default()).is_none());
-        assert!(tokens.random_crops(11, 0).get_stacked(&[0], &mut Cx::default()).is_none());
+        assert!(tokens.crops(11).bulk().unwrap().get_stacked(&[0], &mut Cx::default()).is_none());
+        assert!(tokens.random_crops(11, 0).bulk().unwrap().get_stacked(&[0], &mut Cx::default()).is_none());
         // An id that is too large fails the stacking, and the element reports the error.
         let path = dir.path().join("large.bin");
         std::fs::write(&path, [1, 2, u32::MAX, 4].map(u32::to_le_bytes).concat()).unwrap();
         let large = Tokens::open(&path, TokenLayout::Bare(TokenType::U32)).unwrap();
-        assert!(large.crops(2).get_stacked(&[0], &mut Cx::default()).is_some());
-        assert!(large.crops(2).get_stacked(&[0, 1], &mut Cx::default()).is_none());
+        assert!(large.crops(2).bulk().unwrap().get_stacked(&[0], &mut Cx::default()).is_some());
+        assert!(large.crops(2).bulk().unwrap().get_stacked(&[0, 1], &mut Cx::default()).is_none());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::encoder::IntoEncoder;
 use super::tokenise::Tokenise;
 use crate::cx::{Cx, StageId};
 use crate::dataset::iter::{FanStream, Stream};
-use crate::dataset::map::Many;
+use crate::dataset::map::{BulkRead, Many};
 use crate::dataset::{DatasetIterator, Describe, Indices, IterDataset, MapDataset, Node, Role, Stage, stage_after};
 use crate::element::Element;
 use crate::error::Result;
@@ -139,13 +139,19 @@ impl<D: MapDataset<Item = Element>, M: Mode> MapDataset for Tokenised<D, M> {
         self.run_many(many, cx)
     }
 
-    fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<M::Out>> {
-        let many = self.parent.get_records(source, records, cx)?;
-        Some(self.run_many(many, cx))
+    fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {
+        Some(self)
     }
 
     fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Result<Self>> {
         Some(self.parent.for_pass(run, border)?.map(|parent| Self { parent, op: self.op.clone(), ..*self }))
+    }
+}
+
+impl<D: MapDataset<Item = Element>, M: Mode> BulkRead<M::Out> for Tokenised<D, M> {
+    fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<M::Out>> {
+        let many = self.parent.bulk()?.get_records(source, records, cx)?;
+        Some(self.run_many(many, cx))
     }
 }
 

@@ -74,7 +74,7 @@ pub trait MakeBatch<T>: Send + Sync + 'static {
     }
 
     /// Returns the batch of the 1 to `size` elements of `dataset` at `indices`, if `dataset` can return it without
-    /// making the elements: see [`MapDataset::get_stacked`].
+    /// making the elements: see [`BulkRead::get_stacked`](crate::dataset::map::BulkRead::get_stacked).
     fn of_columns<D: MapDataset<Item = T>>(
         &self,
         dataset: &D,

@@ -79,7 +79,7 @@ impl<D: MapDataset, B, F: Fn(Vec<D::Item>) -> Result<B>> MakeFixed<D> for F {
 /// not exist.
 const MOST_STACKED: u64 = 1 << 16;
 
-/// Calls [`MapDataset::get_stacked`] for a range of indices. Reverts the counts if there is no batch.
+/// Calls [`BulkRead::get_stacked`](super::BulkRead::get_stacked) for a range of indices. Reverts the counts if there is no batch.
 pub(in crate::dataset) fn stacked<D>(dataset: &D, range: Range<u64>, cx: &mut Cx) -> GetStacked<D::Item>
 where
     D: MapDataset<Item: Stack>,
@@ -89,7 +89,7 @@ where
         return None;
     }
     cx.begin_chunk(count);
-    let batch = dataset.get_stacked(&range.collect::<Vec<_>>(), cx);
+    let batch = dataset.bulk().and_then(|bulk| bulk.get_stacked(&range.collect::<Vec<_>>(), cx));
     if batch.is_none() {
         cx.undo_chunk();
     }

@@ -6,7 +6,7 @@ use crate::element::{Name, Ragged, Stack};
 use crate::error::Result;
 use crate::exec::Runtime;
 
-/// Result of [`MapDataset::get_stacked`]: a batch, or `None`.
+/// Result of [`BulkRead::get_stacked`]: a batch, or `None`.
 pub type GetStacked<T> = Option<InPlace<<T as Stack>::Batch>>;
 
 /// A random-access dataset without state. Any thread may call [`get`](Self::get), in any order.
@@ -18,7 +18,8 @@ pub type GetStacked<T> = Option<InPlace<<T as Stack>::Batch>>;
 /// # Custom stages
 /// Implement [`Stage`], `len` and `get`, as in `examples/custom_stage.rs`. The stage id is
 /// [`stage_after`](crate::dataset::stage_after) of the parents. [`Cx::timed`] counts the stage's own work. Implement
-/// [`get_many`](Self::get_many), too, if elements are cheap. [`pipe`](super::MapDatasetExt::pipe) adds the stage to a chain.
+/// [`get_many`](Self::get_many), too, if elements are cheap. [`pipe`](super::MapDatasetExt::pipe) adds the stage to a
+/// chain.
 #[expect(clippy::len_without_is_empty, reason = "it is a method of `MapDatasetExt`")]
 pub trait MapDataset: Stage + Send + Sync {
     /// Type of the elements.
@@ -42,14 +43,35 @@ pub trait MapDataset: Stage + Send + Sync {
         Many::one_by_one(indices, |index| self.get(index, cx))
     }
 
+    /// Returns the faster reads of the dataset, if there are any.
+    fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {
+        None
+    }
+
+    /// Returns a copy of the dataset for one pass of `border`, if the executor of `run` evaluates only a part of the
+    /// dataset. By default, returns `None`: the stage is evaluated together with its parents.
+    #[doc(hidden)]
+    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Result<Self>>
+    where
+        Self: Sized,
+    {
+        let _ = (run, border);
+        None
+    }
+}
+
+/// Reads of many elements at once that make no separate elements, or start at a source: see [`MapDataset::bulk`].
+///
+/// Each method returns `None` if it cannot serve a call. The caller then makes the elements.
+pub trait BulkRead<T> {
     /// Returns the batch that [`Stack::stack`] makes of the elements at `indices` (at least one), without making the
     /// elements. Sources copy the batch from their columns. Stages that change only the order forward the call.
     ///
     /// Returns `None` without columns, or if an element is missing, bad or unlike the first. The caller then makes the
     /// elements to find the cause. Called only if the source [has columns](crate::dataset::Node::has_columns).
-    fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<Self::Item>
+    fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<T>
     where
-        Self::Item: Stack,
+        T: Stack,
     {
         let _ = (indices, cx);
         None
@@ -66,7 +88,7 @@ pub trait MapDataset: Stage + Send + Sync {
     /// Returns the elements made of `records` of the source at this address. Skips stages that change only the order.
     /// `None` if the source is elsewhere, or if another stage does not treat each element separately.
     #[doc(hidden)]
-    fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<Self::Item>> {
+    fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<T>> {
         let _ = (source, records, cx);
         None
     }
@@ -76,24 +98,6 @@ pub trait MapDataset: Stage + Send + Sync {
     #[doc(hidden)]
     fn get_ragged_records(&self, source: usize, records: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
         let _ = (source, records, names, cx);
-        None
-    }
-
-    /// Returns the parent's indices for `indices`, if other processes cannot compute them: see `Order::listed`.
-    #[doc(hidden)]
-    fn listed(&self, indices: std::ops::Range<u64>) -> Option<Vec<u64>> {
-        let _ = indices;
-        None
-    }
-
-    /// Returns a copy of the dataset for one pass of `border`, if the executor of `run` evaluates only a part of the
-    /// dataset. By default, returns `None`: the stage is evaluated together with its parents.
-    #[doc(hidden)]
-    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Result<Self>>
-    where
-        Self: Sized,
-    {
-        let _ = (run, border);
         None
     }
 }

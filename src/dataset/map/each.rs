@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Many, MapDataset};
+use super::{BulkRead, Many, MapDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::facts::Facts;
 use crate::dataset::node::{Describe, Indices, Node};
@@ -195,17 +195,23 @@ impl<D: MapDataset, E: Each<D::Item>> MapDataset for Mapped<D, E> {
         made
     }
 
-    fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<E::Out>> {
-        if !self.is_by_element() {
-            return None;
-        }
-        let many = self.parent.get_records(source, records, cx)?;
-        Some(self.each.apply_many(records, many, cx.blamer(self.stage, self.each.name())))
+    fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {
+        Some(self)
     }
 
     fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Result<Self>> {
         let each = self.each.again()?;
         Some(self.parent.for_pass(run, border)?.map(|parent| Self { parent, each, stage: self.stage }))
+    }
+}
+
+impl<D: MapDataset, E: Each<D::Item>> BulkRead<E::Out> for Mapped<D, E> {
+    fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<E::Out>> {
+        if !self.is_by_element() {
+            return None;
+        }
+        let many = self.parent.bulk()?.get_records(source, records, cx)?;
+        Some(self.each.apply_many(records, many, cx.blamer(self.stage, self.each.name())))
     }
 }
 

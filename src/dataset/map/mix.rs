@@ -1,5 +1,5 @@
 use super::parents::Parents;
-use super::{Many, MapDataset};
+use super::{BulkRead, Many, MapDataset};
 use crate::cx::Cx;
 use crate::dataset::INFINITE;
 use crate::dataset::at_end::AtEnd;
@@ -196,12 +196,18 @@ impl<D: MapDataset> MapDataset for Mix<D> {
         self.parents.pass_many(&places, cx)
     }
 
-    fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<D::Item>> {
-        self.parents.get_records(source, records, cx)
+    fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {
+        Some(self)
     }
+}
 
+impl<D: MapDataset> BulkRead<D::Item> for Mix<D> {
     fn get_ragged_records(&self, source: usize, records: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
         self.parents.get_ragged_records(source, records, names, cx)
+    }
+
+    fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<D::Item>> {
+        self.parents.get_records(source, records, cx)
     }
 }
 

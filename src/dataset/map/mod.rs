@@ -38,7 +38,7 @@ pub use self::batch::{Batch, MakeFixed, Stacking};
 pub use self::block_shuffle::{BlockOrder, BlockShuffle};
 pub use self::combinators::MapDatasetExt;
 pub use self::concatenate::Concatenate;
-pub use self::dataset::{GetStacked, MapDataset};
+pub use self::dataset::{BulkRead, GetStacked, MapDataset};
 pub use self::decoded::{Decoded, Shuffled};
 pub(super) use self::each::apply;
 pub use self::each::{Each, Mapped};

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::{GetStacked, Many, MapDataset};
+use super::{BulkRead, GetStacked, Many, MapDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::blocks::Blocks;
 use crate::dataset::memory::Memory;
@@ -225,6 +225,9 @@ impl<D: Stage, O: Order> Moves for Ordered<D, O> {
     fn blocks(&self) -> Option<Blocks> {
         self.order.blocks(&self.parent)
     }
+    fn listed(&self, indices: Range<u64>) -> Option<Vec<u64>> {
+        self.order.listed(indices)
+    }
 }
 
 impl<D: MapDataset, O: Order> MapDataset for Ordered<D, O> {
@@ -255,33 +258,35 @@ impl<D: MapDataset, O: Order> MapDataset for Ordered<D, O> {
         many
     }
 
+    fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {
+        Some(self)
+    }
+}
+
+impl<D: MapDataset, O: Order> BulkRead<D::Item> for Ordered<D, O> {
+    fn get_ragged(&self, indices: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
+        let rows = self.parent.bulk()?.get_ragged(&self.places(indices, cx)?, names, cx)?;
+        cx.produced(self.stage, rows.len() as u64, 0);
+        Some(rows)
+    }
+
     fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<D::Item>
     where
         D::Item: Stack,
     {
         let places = self.places(indices, cx)?;
         self.bring(&places);
-        let batch = self.parent.get_stacked(&places, cx)?;
+        let batch = self.parent.bulk()?.get_stacked(&places, cx)?;
         cx.produced(self.stage, batch.len as u64, 0);
         Some(batch)
     }
 
-    fn get_ragged(&self, indices: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
-        let rows = self.parent.get_ragged(&self.places(indices, cx)?, names, cx)?;
-        cx.produced(self.stage, rows.len() as u64, 0);
-        Some(rows)
-    }
-
-    fn listed(&self, indices: Range<u64>) -> Option<Vec<u64>> {
-        self.order.listed(indices)
+    fn get_ragged_records(&self, source: usize, records: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
+        self.parent.bulk()?.get_ragged_records(source, records, names, cx)
     }
 
     fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<D::Item>> {
-        self.parent.get_records(source, records, cx)
-    }
-
-    fn get_ragged_records(&self, source: usize, records: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
-        self.parent.get_ragged_records(source, records, names, cx)
+        self.parent.bulk()?.get_records(source, records, cx)
     }
 }
 

@@ -70,7 +70,8 @@ impl<D: MapDataset> Parents<D> {
 
     /// Returns the elements made of `records` of the source at this address, from the dataset that contains the source.
     pub(super) fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<D::Item>> {
-        (0..self.count()).find_map(|which| self.in_part(which, cx, |part, cx| part.get_records(source, records, cx)))
+        (0..self.count())
+            .find_map(|which| self.in_part(which, cx, |part, cx| part.bulk()?.get_records(source, records, cx)))
     }
 
     /// Returns rows that represent `records` of the source, if that dataset only orders them.
@@ -81,7 +82,7 @@ impl<D: MapDataset> Parents<D> {
         names: &[Name],
         cx: &mut Cx,
     ) -> Option<Ragged> {
-        let rows = |part: &D, cx: &mut Cx| part.get_ragged_records(source, records, names, cx);
+        let rows = |part: &D, cx: &mut Cx| part.bulk()?.get_ragged_records(source, records, names, cx);
         (0..self.count()).find_map(|which| self.in_part(which, cx, rows))
     }
 

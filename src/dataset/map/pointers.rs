@@ -17,43 +17,8 @@ macro_rules! same_dataset {
         fn get_many(&self, indices: &[u64], cx: &mut $crate::cx::Cx) -> $crate::element::Many<Self::Item> {
             self$($inner)+.get_many(indices, cx)
         }
-        fn get_stacked(
-            &self,
-            indices: &[u64],
-            cx: &mut $crate::cx::Cx,
-        ) -> $crate::dataset::map::GetStacked<Self::Item>
-        where
-            Self::Item: $crate::element::Stack,
-        {
-            self$($inner)+.get_stacked(indices, cx)
-        }
-        fn get_ragged(
-            &self,
-            indices: &[u64],
-            names: &[$crate::element::Name],
-            cx: &mut $crate::cx::Cx,
-        ) -> Option<$crate::element::Ragged> {
-            self$($inner)+.get_ragged(indices, names, cx)
-        }
-        fn listed(&self, indices: std::ops::Range<u64>) -> Option<Vec<u64>> {
-            self$($inner)+.listed(indices)
-        }
-        fn get_records(
-            &self,
-            source: usize,
-            records: &[u64],
-            cx: &mut $crate::cx::Cx,
-        ) -> Option<$crate::element::Many<Self::Item>> {
-            self$($inner)+.get_records(source, records, cx)
-        }
-        fn get_ragged_records(
-            &self,
-            source: usize,
-            records: &[u64],
-            names: &[$crate::element::Name],
-            cx: &mut $crate::cx::Cx,
-        ) -> Option<$crate::element::Ragged> {
-            self$($inner)+.get_ragged_records(source, records, names, cx)
+        fn bulk(&self) -> Option<&dyn $crate::dataset::map::BulkRead<Self::Item>> {
+            self$($inner)+.bulk()
         }
     };
 }

@@ -1,4 +1,4 @@
-use super::{Many, MapDataset};
+use super::{BulkRead, Many, MapDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::node::{Describe, Indices, Moves, Node, Records, address};
 use crate::dataset::run::upcoming::{Record, Upcoming};
@@ -111,6 +111,12 @@ impl MapDataset for Range {
         cx.timed_many(StageId(0), indices.len(), numbers).into()
     }
 
+    fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {
+        Some(self)
+    }
+}
+
+impl BulkRead<i64> for Range {
     fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<i64>> {
         (source == address(self)).then(|| self.get_many(records, cx))
     }

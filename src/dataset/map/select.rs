@@ -1,7 +1,7 @@
 use std::fmt;
 
 use super::parents::Parents;
-use super::{Many, MapDataset};
+use super::{BulkRead, Many, MapDataset};
 use crate::cx::Cx;
 use crate::dataset::node::{Describe, Indices, Moves, Node};
 use crate::dataset::run::upcoming::Upcoming;
@@ -117,12 +117,18 @@ impl<D: MapDataset, M: SelectionMap> MapDataset for Select<D, M> {
         self.parents.pass_many(&places, cx)
     }
 
-    fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<D::Item>> {
-        self.parents.get_records(source, records, cx)
+    fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {
+        Some(self)
     }
+}
 
+impl<D: MapDataset, M: SelectionMap> BulkRead<D::Item> for Select<D, M> {
     fn get_ragged_records(&self, source: usize, records: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
         self.parents.get_ragged_records(source, records, names, cx)
+    }
+
+    fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<D::Item>> {
+        self.parents.get_records(source, records, cx)
     }
 }
 

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 
-use super::{Decoded, GetStacked, Many, MapDataset, Shuffled, SourceFacts};
+use super::{BulkRead, Decoded, GetStacked, Many, MapDataset, Shuffled, SourceFacts};
 use crate::cx::{Cx, StageId};
 use crate::dataset::blocks::Blocks;
 use crate::dataset::memory::Memory;
@@ -46,7 +46,7 @@ pub trait RandomAccess: Send + Sync {
 
     /// Returns the batch that [`Stack::stack`] makes of the records at `indices`, copied from columns without making
     /// the records. `indices` is not empty. Returns `None` if there are no columns, or if a record is bad or does not
-    /// match the first: see [`MapDataset::get_stacked`].
+    /// match the first: see [`BulkRead::get_stacked`].
     fn read_stacked(&self, indices: &[u64]) -> GetStacked<Self::Record>
     where
         Self::Record: Stack,
@@ -56,7 +56,7 @@ pub trait RandomAccess: Send + Sync {
     }
 
     /// Returns rows that represent the records at `indices`, without making the records: see
-    /// [`MapDataset::get_ragged`]. `indices` is not empty. Called only on [native](SourceFacts::is_native) sources.
+    /// [`BulkRead::get_ragged`]. `indices` is not empty. Called only on [native](SourceFacts::is_native) sources.
     fn read_ragged(&self, indices: &[u64], names: &[Name]) -> Option<Ragged> {
         let _ = (indices, names);
         None
@@ -312,22 +312,12 @@ impl<S: RandomAccess> MapDataset for Source<S> {
         many.map_errors(|_, error| blame(error))
     }
 
-    fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<S::Record>
-    where
-        S::Record: Stack,
-    {
-        if self.source.is_empty() {
-            return None;
-        }
-        let places = self.places(indices);
-        let batch = cx.timed_many(StageId(0), places.len(), || self.source.read_stacked(&places));
-        self.tell(cx);
-        if let Some(batch) = batch.as_ref().filter(|_| cx.is_timing()) {
-            cx.sampled_bytes(StageId(0), batch.bytes as u64);
-        }
-        batch
+    fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {
+        Some(self)
     }
+}
 
+impl<S: RandomAccess> BulkRead<S::Record> for Source<S> {
     fn get_ragged(&self, indices: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
         if self.source.is_empty() {
             return None;
@@ -343,12 +333,28 @@ impl<S: RandomAccess> MapDataset for Source<S> {
         Some(rows)
     }
 
+    fn get_ragged_records(&self, source: usize, records: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
+        if source == address(self) { self.get_ragged(records, names, cx) } else { None }
+    }
+
     fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<S::Record>> {
         (source == address(self)).then(|| self.get_many(records, cx))
     }
 
-    fn get_ragged_records(&self, source: usize, records: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
-        if source == address(self) { self.get_ragged(records, names, cx) } else { None }
+    fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<S::Record>
+    where
+        S::Record: Stack,
+    {
+        if self.source.is_empty() {
+            return None;
+        }
+        let places = self.places(indices);
+        let batch = cx.timed_many(StageId(0), places.len(), || self.source.read_stacked(&places));
+        self.tell(cx);
+        if let Some(batch) = batch.as_ref().filter(|_| cx.is_timing()) {
+            cx.sampled_bytes(StageId(0), batch.bytes as u64);
+        }
+        batch
     }
 }
 

@@ -6,7 +6,7 @@ use super::Planning;
 use super::keys::PrefixKeys;
 use super::stand_in::{place, stand_ins};
 use crate::cx::Cx;
-use crate::dataset::map::MapDataset;
+use crate::dataset::map::{BulkRead, MapDataset};
 use crate::dataset::node::Node;
 use crate::dataset::stage::{Role, Stage};
 use crate::element::{Element, Name, Ragged, StandsFor};
@@ -121,6 +121,12 @@ impl MapDataset for Keyed {
         Ok(self.0.of(index)?.pop())
     }
 
+    fn bulk(&self) -> Option<&dyn BulkRead<Element>> {
+        Some(self)
+    }
+}
+
+impl BulkRead<Element> for Keyed {
     fn get_ragged(&self, indices: &[u64], names: &[Name], _: &mut Cx) -> Option<Ragged> {
         self.0.rows(indices, names)
     }

@@ -44,14 +44,18 @@ impl<D: MapDataset> RecordsOf<D> {
             return Ok(None);
         }
         let (address, names) = (self.source.address, &self.arrays);
-        let rows = caught(|| Ok(self.prefix.get_ragged_records(address, records, names, &mut Cx::default())))?;
+        let rows = caught(|| {
+            let bulk = self.prefix.bulk();
+            Ok(bulk.and_then(|bulk| bulk.get_ragged_records(address, records, names, &mut Cx::default())))
+        })?;
         Ok(rows.filter(|rows| rows.len() == records.len()))
     }
 
     /// Makes keys of `records` by evaluating them.
     fn evaluate(&self, records: &[u64], take: &mut dyn FnMut(Key, &[u32])) -> Result<()> {
         let evaluated = caught(|| {
-            let many = self.prefix.get_records(self.source.address, records, &mut Cx::default());
+            let (bulk, source) = (self.prefix.bulk(), self.source.address);
+            let many = bulk.and_then(|bulk| bulk.get_records(source, records, &mut Cx::default()));
             many.ok_or_else(|| Error::config("a stage of the prefix does not evaluate single records of its source"))
         })?;
         let mut lens = Vec::new();

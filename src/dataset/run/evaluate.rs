@@ -269,7 +269,7 @@ pub(in crate::dataset) fn ragged<D: MapDataset>(
     let base = cx.base();
     let indices: Vec<u64> = chunk.collect();
     cx.begin_chunk((indices.len() as u64).max(1));
-    let rows = catch_unwind(AssertUnwindSafe(|| dataset.get_ragged(&indices, names, cx)));
+    let rows = catch_unwind(AssertUnwindSafe(|| dataset.bulk()?.get_ragged(&indices, names, cx)));
     let rows = rows.unwrap_or_else(|_| {
         cx.settle(base);
         None

@@ -55,7 +55,7 @@ where
             };
             let listed = {
                 let dataset = dataset.clone();
-                Box::new(move |range| dataset.listed(range))
+                Box::new(move |range| (&dataset as &dyn Stage).listed(range))
             };
             Some(super::remote::on_workers(gather, run, workers, border, ranges, listed)?)
         }
@@ -143,7 +143,7 @@ where
 
 /// Converts the position of a piece to an index of the dataset, if the piece was evaluated from a list of indices.
 fn in_dataset<D: MapDataset>(dataset: &D, piece: Piece) -> Piece {
-    let listed = dataset.listed(piece.index..piece.index.saturating_add(1));
+    let listed = (dataset as &dyn Stage).listed(piece.index..piece.index.saturating_add(1));
     let index = listed.and_then(|indices| indices.first().copied()).unwrap_or(piece.index);
     Piece { index, ..piece }
 }

@@ -61,7 +61,7 @@ pub(super) enum Ranges {
     Sharing(u64),
 }
 
-/// See [`MapDataset::listed`](crate::dataset::MapDataset::listed).
+/// See [`Moves::listed`](crate::dataset::Moves::listed).
 pub(super) type Listed = Box<dyn Fn(Range<u64>) -> Option<Vec<u64>> + Send>;
 
 /// Groups that arrive as a single value.

@@ -3,7 +3,7 @@
 use super::NamedFn;
 use crate::cx::Cx;
 use crate::dataset::iter::InPlace;
-use crate::dataset::map::{GetStacked, Many, Mapped};
+use crate::dataset::map::{BulkRead, GetStacked, Many, Mapped};
 use crate::dataset::{MapDataset, Node, Stage};
 use crate::element::Element;
 use crate::error::Result;
@@ -43,13 +43,19 @@ impl<D: MapDataset<Item = Element>> MapDataset for OfNames<D> {
         self.0.get_many(indices, cx)
     }
 
+    fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {
+        Some(self)
+    }
+}
+
+impl<D: MapDataset<Item = Element>> BulkRead<Element> for OfNames<D> {
     fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<Element>> {
-        self.0.get_records(source, records, cx)
+        self.0.bulk()?.get_records(source, records, cx)
     }
 
     fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<Element> {
         let (parent, named, stage) = self.0.parts();
-        let InPlace { batch, len, .. } = parent.get_stacked(indices, cx)?;
+        let InPlace { batch, len, .. } = parent.bulk()?.get_stacked(indices, cx)?;
         let batch = cx.consumed_many(stage, len, || (named.function)(batch)).ok()??;
         cx.produced(stage, len as u64, 0);
         Some(InPlace { len, bytes: batch.nbytes(), batch })
