@@ -1,4 +1,5 @@
-"""Writes the stub of the extension, `python/gristmill/_gristmill.pyi`, from `python/skeleton.pyi` and the built extension.
+"""Writes the stub of the extension, `python/gristmill/_gristmill.pyi`, from `python/skeleton.pyi` and the built extension,
+and the options of a run, `python/gristmill/_options.py`, from the signatures of `loader` and `mp_prefetch`.
 
 The skeleton has the types that only checkers need: generics, overloads, protocols. A function there lists the parameters whose
 type is not in its docstring. The extension has the docstrings, the signatures, and the methods of described sources and stages.
@@ -19,6 +20,7 @@ from gristmill import _gristmill
 FOLDER = Path(__file__).resolve().parent
 SKELETON = FOLDER / "skeleton.pyi"
 STUB = FOLDER / "gristmill" / "_gristmill.pyi"
+OPTIONS = FOLDER / "gristmill" / "_options.py"
 WIDTH = 120
 HEAD = "# Written by `python/stub.py` from `python/skeleton.pyi` and the extension, and not by hand.\n"
 
@@ -26,6 +28,45 @@ HEAD = "# Written by `python/stub.py` from `python/skeleton.pyi` and the extensi
 ARGUMENT = re.compile(r"^    (\w+) \((.+?)\):\s+(.*(?:\n {8}.*)*)", re.MULTILINE)
 # The body of a class.
 BODY = r"(?:    .*\n|\n(?=    ))+"
+# The module of options. Checkers and dataclasses need their names in a text.
+OF_OPTIONS = '''# Written by `python/stub.py` from the extension, and not by hand.
+"""Options of passes and of worker processes."""
+
+from __future__ import annotations
+
+import dataclasses
+from os import PathLike
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+from gristmill._checks import Checked
+from gristmill._checks import given as given
+
+if TYPE_CHECKING:
+    from gristmill._gristmill import Deal, Part
+    from gristmill._hosts import Guard
+
+
+class LoaderOptions(TypedDict, total=False):
+    """Keyword arguments of `loader`, which describes them."""
+
+{loader}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MpOptions(Checked):
+    """Options of worker processes for `mp_prefetch`. None of them changes an element.
+
+    `num_workers` and `per_worker_buffer_size` are Grain's names. Sizes are numbers of bytes, or text such as `"2GiB"`.
+
+    Args:
+{arguments}
+
+    Raises:
+        ConfigError: A value is invalid, or `workers` and `num_workers` differ.
+    """
+
+{processes}
+'''
 # The datasets. The class `Dataset` of the skeleton has their common methods.
 DATASETS = ("MapDataset", "IterDataset")
 
@@ -144,13 +185,33 @@ def stub() -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(out)).rstrip() + "\n"
 
 
+def keywords(name: str) -> dict[str, tuple[str, str]]:
+    """The keyword arguments of a method of datasets: the type and the default of each."""
+    function = member(_gristmill.MapDataset, name)
+    types = {found[1]: found[2] for found in ARGUMENT.finditer(inspect.cleandoc(function.__doc__))}
+    parameters = inspect.signature(function).parameters.values()
+    return {p.name: (types[p.name], value(p.default)) for p in parameters if p.kind is p.KEYWORD_ONLY}
+
+
+def options() -> str:
+    """The text of the module of options."""
+    processes = keywords("mp_prefetch")
+    described = "\n".join(docstring(_gristmill.MapDataset, "mp_prefetch", "    ")).partition("Args:\n")[2]
+    arguments = re.findall(r"^ {8}\w+:.*(?:\n {12}.*)*", described, re.MULTILINE)
+    return OF_OPTIONS.format(
+        loader="\n".join(f"    {name}: {kind}" for name, (kind, _) in keywords("loader").items()),
+        arguments="\n".join(text for text in arguments if text.split(":")[0].strip() in processes),
+        processes="\n".join(f"    {name}: {kind} = {default}" for name, (kind, default) in processes.items()),
+    )
+
+
 def main() -> None:
-    """Writes the stub, or with `--check` fails if it is stale."""
-    text = stub()
-    if "--check" not in sys.argv[1:]:
-        STUB.write_text(text)
-    elif STUB.read_text() != text:
-        sys.exit(f"{STUB} is stale: run python python/stub.py")
+    """Writes both files, or with `--check` fails if one is stale."""
+    for file, text in ((STUB, stub()), (OPTIONS, options())):
+        if "--check" not in sys.argv[1:]:
+            file.write_text(text)
+        elif file.read_text() != text:
+            sys.exit(f"{file} is stale: run python python/stub.py")
 
 
 if __name__ == "__main__":

@@ -1084,10 +1084,10 @@ class MapDataset(Generic[_T_co]):
         num_workers: int | None = None,
         workers: int | Literal["auto"] = "auto",
         per_worker_buffer_size: int = 1,
-        deadline: float | None = 300.0,
-        max_workers: int = 1,
+        max_workers: int | None = None,
         threads_per_worker: int | None = None,
         ram_budget: int | str | None = None,
+        deadline: float | None = 300.0,
         worker_heap: int | str | None = None,
         max_element: int | str | None = None,
         retries: int = 3,
@@ -1116,18 +1116,26 @@ class MapDataset(Generic[_T_co]):
                 finds the number.
             workers: Alias of `num_workers`.
             per_worker_buffer_size: Elements or batches kept ready for each worker process.
-            deadline: Seconds after which a worker process counts as hanging; `None` sets no limit.
-            max_workers: Maximum number of worker processes if it is tuned.
-            threads_per_worker: Threads of each worker process.
-            ram_budget: Memory of worker processes, such as 2GiB [default: a quarter of what is available]. It includes
-                the memory that they share with this process. It does not include what this process holds: the elements
-                of a batch, a window or rows that are being packed.
+            max_workers: Maximum number of worker processes if it is tuned. The run starts with one process.
+            threads_per_worker: Threads of each worker process. By default, a pipeline with Python functions starts with
+                one thread. If the number of workers is not given either, more threads follow if the functions wait and
+                release the interpreter's lock. Several threads then call a function at once, as Grain's read threads
+                do; 1 prevents that.
+            ram_budget: Maximum of shared memory and private memory of all workers together, a quarter of the available
+                memory by default. It does not limit shared memory that functions map themselves, such as `mmap.mmap(-1,
+                n)`, nor processes that they start, each of which may have the private memory of a worker. A warning
+                reports an excess. It does not include what this process holds: the elements of a batch, a window or
+                rows that are being packed.
+            deadline: Seconds after which a worker process counts as hanging; `None` sets no limit. The start of a
+                worker is not included. It may take 20 s, and once 5 s more if the process that forks workers does not
+                answer.
             worker_heap: Private memory of each worker process [default: half of the budget, divided by the workers].
+                The default is at least 192 MiB if workers call Python functions, and 64 MiB otherwise.
             max_element: Maximum size of an element or batch in shared memory [default: a quarter of the shared memory].
             retries: Worker processes that a range of elements may kill before the element that does so is searched.
             on_poison: What to do with an element that kills every worker process: `"error"` ends the run, `"skip"`
                 leaves it out and counts it.
-            tune: Whether the number of active threads follows the needs of the consumer.
+            tune: Whether the numbers of active threads and of prefetched elements follow the needs of the consumer.
 
         Raises:
             ConfigError: The options contradict each other, or do not fit the budget.
@@ -1973,10 +1981,10 @@ class IterDataset(Generic[_T_co]):
         num_workers: int | None = None,
         workers: int | Literal["auto"] = "auto",
         per_worker_buffer_size: int = 1,
-        deadline: float | None = 300.0,
-        max_workers: int = 1,
+        max_workers: int | None = None,
         threads_per_worker: int | None = None,
         ram_budget: int | str | None = None,
+        deadline: float | None = 300.0,
         worker_heap: int | str | None = None,
         max_element: int | str | None = None,
         retries: int = 3,
@@ -2005,18 +2013,26 @@ class IterDataset(Generic[_T_co]):
                 finds the number.
             workers: Alias of `num_workers`.
             per_worker_buffer_size: Elements or batches kept ready for each worker process.
-            deadline: Seconds after which a worker process counts as hanging; `None` sets no limit.
-            max_workers: Maximum number of worker processes if it is tuned.
-            threads_per_worker: Threads of each worker process.
-            ram_budget: Memory of worker processes, such as 2GiB [default: a quarter of what is available]. It includes
-                the memory that they share with this process. It does not include what this process holds: the elements
-                of a batch, a window or rows that are being packed.
+            max_workers: Maximum number of worker processes if it is tuned. The run starts with one process.
+            threads_per_worker: Threads of each worker process. By default, a pipeline with Python functions starts with
+                one thread. If the number of workers is not given either, more threads follow if the functions wait and
+                release the interpreter's lock. Several threads then call a function at once, as Grain's read threads
+                do; 1 prevents that.
+            ram_budget: Maximum of shared memory and private memory of all workers together, a quarter of the available
+                memory by default. It does not limit shared memory that functions map themselves, such as `mmap.mmap(-1,
+                n)`, nor processes that they start, each of which may have the private memory of a worker. A warning
+                reports an excess. It does not include what this process holds: the elements of a batch, a window or
+                rows that are being packed.
+            deadline: Seconds after which a worker process counts as hanging; `None` sets no limit. The start of a
+                worker is not included. It may take 20 s, and once 5 s more if the process that forks workers does not
+                answer.
             worker_heap: Private memory of each worker process [default: half of the budget, divided by the workers].
+                The default is at least 192 MiB if workers call Python functions, and 64 MiB otherwise.
             max_element: Maximum size of an element or batch in shared memory [default: a quarter of the shared memory].
             retries: Worker processes that a range of elements may kill before the element that does so is searched.
             on_poison: What to do with an element that kills every worker process: `"error"` ends the run, `"skip"`
                 leaves it out and counts it.
-            tune: Whether the number of active threads follows the needs of the consumer.
+            tune: Whether the numbers of active threads and of prefetched elements follow the needs of the consumer.
 
         Raises:
             ConfigError: The options contradict each other, or do not fit the budget.

@@ -94,6 +94,7 @@ def test_the_stub_is_written_from_the_extension() -> None:
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     assert STUB.read_text() == script.stub(), "run python python/stub.py"
+    assert script.OPTIONS.read_text() == script.options(), "run python python/stub.py"
 
 
 @pytest.mark.parametrize(

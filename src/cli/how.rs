@@ -203,16 +203,18 @@ fn elsewhere(
     use crate::Load;
     use crate::Stage;
     use crate::cli::elsewhere::{Request, prepare};
-    let actors = options.actors();
-    if actors.workers == Some(0) {
+    use crate::workers::MpOptions;
+    let MpOptions { numbers, memory, .. } = options.mp_options();
+    let workers = numbers.workers.given();
+    if workers == Some(0) {
         return Err(Error::config("--workers is 0, and --on needs an actor at least"));
     }
     let stages = (&dataset as &dyn Stage).lines();
     let backend = prepare(Request {
         cluster,
-        workers: actors.workers.map_or((1, actors.max_workers.unwrap_or(8)), |workers| (workers, workers)),
-        threads: actors.threads.unwrap_or(1),
-        ram_budget: actors.ram_budget.unwrap_or(1 << 30),
+        workers: workers.map_or((1, numbers.most_workers.unwrap_or(8)), |workers| (workers, workers)),
+        threads: numbers.threads.given().unwrap_or(1),
+        ram_budget: memory.budget.unwrap_or(1 << 30),
         pipeline: pipeline.clone(),
         stages,
     })?;

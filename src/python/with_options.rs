@@ -110,10 +110,34 @@ const PROCESSES: &[Own] = &[
     own("workers", "'auto'", "int | Literal[\"auto\"]", "Alias of `num_workers`."),
     own("per_worker_buffer_size", "1", "int", "Elements or batches kept ready for each worker process."),
     own(
+        "max_workers",
+        "None",
+        "int | None",
+        "Maximum number of worker processes if it is tuned. The run starts with one process.",
+    ),
+    own(
+        "threads_per_worker",
+        "None",
+        "int | None",
+        "Threads of each worker process. By default, a pipeline with Python functions starts with one thread. If the number of workers \
+         is not given either, more threads follow if the functions wait and release the interpreter's lock. Several threads then call a \
+         function at once, as Grain's read threads do; 1 prevents that.",
+    ),
+    own(
+        "ram_budget",
+        "None",
+        "int | str | None",
+        "Maximum of shared memory and private memory of all workers together, a quarter of the available memory by default. It does not \
+         limit shared memory that functions map themselves, such as `mmap.mmap(-1, n)`, nor processes that they start, each of which may \
+         have the private memory of a worker. A warning reports an excess. It does not include what this process holds: the elements of \
+         a batch, a window or rows that are being packed.",
+    ),
+    own(
         "deadline",
         "300.0",
         "float | None",
-        "Seconds after which a worker process counts as hanging; `None` sets no limit.",
+        "Seconds after which a worker process counts as hanging; `None` sets no limit. The start of a worker is not included. It may take \
+         20 s, and once 5 s more if the process that forks workers does not answer.",
     ),
 ];
 

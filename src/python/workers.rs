@@ -136,12 +136,9 @@ impl Processes {
         let found = py.import("gristmill._workers")?.call_method1("launch", (dataset,))?;
         let Some(found) = found.extract::<Option<Found<'_>>>()? else { return Ok(None) };
         let Found { dataset, payload, program, arguments, folder, to_fork, buffer, .. } = found;
-        let options = MpOptions {
-            interpreted: found.interpreted,
-            start_workers: found.start_workers,
-            start_threads: found.start_threads,
-            ..processes(&found.options, "num_workers")?.mp_options()
-        };
+        let options = processes(&found.options, "num_workers")?.mp_options();
+        let mut options = MpOptions { interpreted: found.interpreted, ..options };
+        (options.numbers.start_workers, options.numbers.start_threads) = (found.start_workers, found.start_threads);
         let stages = (&dataset.get().dataset() as &dyn Stage).lines();
         let arguments = arguments.into_iter().map(Into::into).collect();
         let to_fork = to_fork.map(|arguments| arguments.into_iter().map(Into::into).collect());

@@ -52,7 +52,7 @@ pub(crate) mod control;
 #[cfg(any(feature = "python", test))]
 pub(crate) mod far;
 pub(crate) mod launch;
-mod options;
+pub(crate) mod options;
 mod pick;
 mod pool;
 mod prefetch;

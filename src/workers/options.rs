@@ -16,6 +16,16 @@ pub enum Count {
     Fixed(usize),
 }
 
+impl Count {
+    /// Returns the number that the user has chosen.
+    pub(crate) fn given(self) -> Option<usize> {
+        match self {
+            Self::Auto => None,
+            Self::Fixed(n) => Some(n),
+        }
+    }
+}
+
 impl From<usize> for Count {
     fn from(n: usize) -> Self {
         Self::Fixed(n)
@@ -44,19 +54,12 @@ pub enum Poison {
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until they are given to `mp_prefetch`"]
 pub struct MpOptions {
-    pub(crate) workers: Count,
-    pub(crate) max_workers: usize,
-    pub(crate) threads_per_worker: Count,
-    pub(crate) ram_budget: Option<u64>,
-    pub(crate) worker_heap: Option<u64>,
-    pub(crate) max_element: Option<u64>,
+    pub(crate) numbers: Numbers,
+    pub(crate) memory: Memory,
     pub(crate) deadline: Option<Duration>,
     pub(crate) retries: u32,
     pub(crate) poison: Poison,
     pub(crate) tune: bool,
-    pub(crate) start_threads: Option<usize>,
-    /// Initial number of workers if the number is tuned; 1 by default.
-    pub(crate) start_workers: Option<usize>,
     pub(crate) start_window: Option<usize>,
     pub(crate) tick: Duration,
     pub(crate) counted: bool,
@@ -69,6 +72,31 @@ pub struct MpOptions {
     pub(crate) hedge: Option<f64>,
     /// Whether functions in a worker allocate their arrays in shared memory directly.
     pub(crate) arrays_in_slab: bool,
+}
+
+/// Numbers of workers and of threads.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Numbers {
+    pub(crate) workers: Count,
+    /// Maximum number of workers if the number is tuned; 1 by default.
+    pub(crate) most_workers: Option<usize>,
+    /// Initial number of workers if the number is tuned; 1 by default.
+    pub(crate) start_workers: Option<usize>,
+    /// Threads of each worker.
+    pub(crate) threads: Count,
+    /// Initial number of active threads of each worker if the number is tuned.
+    pub(crate) start_threads: Option<usize>,
+}
+
+/// Limits of memory in bytes; each has a default that depends on the machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Memory {
+    /// Bytes of all workers together, shared and private.
+    pub(crate) budget: Option<u64>,
+    /// Private bytes of each worker.
+    pub(crate) heap: Option<u64>,
+    /// Bytes of the largest element.
+    pub(crate) element: Option<u64>,
 }
 
 /// Settings for workers on other machines.
@@ -96,18 +124,12 @@ impl MpOptions {
     /// Returns the defaults: one worker with a thread per core, and a quarter of the available memory.
     pub fn auto() -> Self {
         Self {
-            workers: Count::Auto,
-            max_workers: 1,
-            threads_per_worker: Count::Auto,
-            ram_budget: None,
-            worker_heap: None,
-            max_element: None,
+            numbers: Numbers::default(),
+            memory: Memory::default(),
             deadline: Some(Duration::from_secs(300)),
             retries: 3,
             poison: Poison::Error,
             tune: true,
-            start_threads: None,
-            start_workers: None,
             start_window: None,
             tick: Duration::from_secs(1),
             counted: true,
@@ -118,32 +140,54 @@ impl MpOptions {
         }
     }
 
+    pub(super) fn check(&self) -> Result<()> {
+        let Numbers { workers, most_workers, threads, .. } = self.numbers;
+        if threads == Count::Fixed(0) {
+            return Err(Error::config("threads_per_worker is 0").help("1 or more, or leave it out"));
+        }
+        if most_workers == Some(0) {
+            return Err(Error::config("max_workers is 0").help("1 or more, or leave it out; `workers(0)` starts none"));
+        }
+        let counts =
+            [("workers", workers.given()), ("max_workers", most_workers), ("threads_per_worker", threads.given())];
+        if let Some((name, Some(count))) = counts.into_iter().find(|(_, count)| *count > Some(MOST_THREADS)) {
+            return Err(Error::config(format!("{name} is {count}, and must be {MOST_THREADS} or less")));
+        }
+        self.memory.budget.map_or(Ok(()), check_budget)
+    }
+}
+
+/// The methods of [`MpOptions`] that set an option: each with its argument, and the value of a field.
+macro_rules! setters {
+    ($($(#[$doc:meta])+ $option:ident($given:ident: $type:ty) => $($field:ident).+ = $value:expr;)+) => {
+        impl MpOptions {
+            $($(#[$doc])+
+            pub fn $option(mut self, $given: $type) -> Self {
+                self.$($field).+ = $value;
+                self
+            })+
+        }
+    };
+}
+
+setters! {
     /// Sets the number of worker processes; 0 evaluates on threads of this process. For stages written in Rust, a
     /// second worker only makes a crash cheaper.
-    pub fn workers(mut self, workers: impl Into<Count>) -> Self {
-        self.workers = workers.into();
-        self
-    }
+    workers(workers: impl Into<Count>) => numbers.workers = workers.into();
 
     /// Sets the maximum number of worker processes if [`workers`](Self::workers) is automatic; 1 by default.
     ///
     /// A run starts with one worker. More processes are tried if more threads bring nothing, because elements wait for
     /// a lock or an allocator that threads of a process share. Added processes are kept if they pay. The memory of the
     /// first worker is divided among all workers.
-    pub fn max_workers(mut self, most: usize) -> Self {
-        self.max_workers = most;
-        self
-    }
+    max_workers(most: usize) => numbers.most_workers = Some(most);
 
     /// Sets the number of threads that evaluate elements in each worker; the maximum if the number is tuned.
     ///
     /// By default, one worker starts with one thread per core. If elements come from a store, all workers together
     /// start with at least 16 threads. Tuning goes up to 256 threads in total if elements mostly wait and the heaps
     /// have room.
-    pub fn threads_per_worker(mut self, threads: impl Into<Count>) -> Self {
-        self.threads_per_worker = threads.into();
-        self
-    }
+    threads_per_worker(threads: impl Into<Count>) => numbers.threads = threads.into();
 
     /// Sets the maximum bytes of shared memory plus private memory of all workers, at every instant. The default is a
     /// quarter of the available memory of the machine or of the control group, whichever is less.
@@ -157,10 +201,7 @@ impl MpOptions {
     ///
     /// A control group limits all of these. The actual use of workers and their child processes is measured from time
     /// to time. A warning and a note in the report appear if the use exceeded the budget.
-    pub fn ram_budget(mut self, bytes: u64) -> Self {
-        self.ram_budget = Some(bytes);
-        self
-    }
+    ram_budget(bytes: u64) => memory.budget = Some(bytes);
 
     /// Sets the private memory of each worker in bytes. The default is half of the budget divided by the number of
     /// workers, but at least 64 MiB, or 192 MiB if workers run Python.
@@ -168,86 +209,37 @@ impl MpOptions {
     /// An allocation beyond the limit fails, which ends the worker. With the default, an element over which several
     /// workers died is evaluated once more before it is blamed. The last attempt runs in a worker with that entire half
     /// of the budget.
-    pub fn worker_heap(mut self, bytes: u64) -> Self {
-        self.worker_heap = Some(bytes);
-        self
-    }
+    worker_heap(bytes: u64) => memory.heap = Some(bytes);
 
     /// Sets the maximum bytes of an element; a quarter of the slab by default.
-    pub fn max_element(mut self, bytes: u64) -> Self {
-        self.max_element = Some(bytes);
-        self
-    }
+    max_element(bytes: u64) => memory.element = Some(bytes);
 
     /// Sets the maximum time for a range of elements before its worker counts as hanging; `None` disables the limit.
-    pub fn deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
-        self.deadline = deadline.into();
-        self
-    }
+    deadline(deadline: impl Into<Option<Duration>>) => deadline = deadline.into();
 
     /// Sets how many workers a range of elements may kill before the faulty element is located and handled.
-    pub fn retries(mut self, retries: u32) -> Self {
-        self.retries = retries.max(1);
-        self
-    }
+    retries(retries: u32) => retries = retries.max(1);
 
     /// Sets the policy for an element that kills every worker that evaluates it.
-    pub fn on_poison(mut self, poison: Poison) -> Self {
-        self.poison = poison;
-        self
-    }
+    on_poison(poison: Poison) => poison = poison;
 
     /// Sets whether the number of active threads and the window follow the consumer's demand; true by default.
-    pub fn tune(mut self, yes: bool) -> Self {
-        self.tune = yes;
-        self
-    }
+    tune(yes: bool) => tune = yes;
 
     /// Sets the initial number of active threads of each worker if the number is tuned. The default is all requested
     /// threads, or one per core.
-    pub fn start_threads(mut self, threads: usize) -> Self {
-        self.start_threads = Some(threads);
-        self
-    }
+    start_threads(threads: usize) => numbers.start_threads = Some(threads);
 
     /// Sets the initial number of ranges in progress or ready, if that number is tuned; two per thread by default.
-    pub fn start_window(mut self, ranges: usize) -> Self {
-        self.start_window = Some(ranges);
-        self
-    }
+    start_window(ranges: usize) => start_window = Some(ranges);
 
     /// Sets the tuning interval; one second by default.
     #[doc(hidden)]
-    pub fn tick(mut self, tick: Duration) -> Self {
-        self.tick = tick;
-        self
-    }
+    tick(tick: Duration) => tick = tick;
 
     /// Turns counts and times of stages on or off, so that their cost can be measured.
     #[doc(hidden)]
-    pub fn counted(mut self, yes: bool) -> Self {
-        self.counted = yes;
-        self
-    }
-
-    pub(super) fn check(&self) -> Result<()> {
-        if self.threads_per_worker == Count::Fixed(0) {
-            return Err(Error::config("threads_per_worker is 0").help("1 or more, or leave it out"));
-        }
-        if self.max_workers == 0 {
-            return Err(Error::config("max_workers is 0").help("1 or more, or leave it out; `workers(0)` starts none"));
-        }
-        let fixed = |count| if let Count::Fixed(n) = count { n } else { 0 };
-        let counts = [
-            ("workers", fixed(self.workers)),
-            ("max_workers", self.max_workers),
-            ("threads_per_worker", fixed(self.threads_per_worker)),
-        ];
-        if let Some((name, count)) = counts.into_iter().find(|(_, count)| *count > MOST_THREADS) {
-            return Err(Error::config(format!("{name} is {count}, and must be {MOST_THREADS} or less")));
-        }
-        self.ram_budget.map_or(Ok(()), check_budget)
-    }
+    counted(yes: bool) => counted = yes;
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from gristmill._gristmill import IterDataset, MapDataset
-from gristmill._options import size
+from gristmill._checks import size
 from gristmill.ray._cluster import prepared as _prepared
 
 if TYPE_CHECKING:

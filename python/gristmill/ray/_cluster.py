@@ -8,7 +8,7 @@ from typing import Any
 
 from gristmill._errors import ConfigError, UnsupportedError, WorkerError
 from gristmill._gristmill import __version__
-from gristmill._options import seconds
+from gristmill._checks import seconds
 from gristmill._workers import current_folder
 from gristmill.ray._engine import Engine
 from gristmill.ray._seat import Pool

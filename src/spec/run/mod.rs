@@ -92,6 +92,8 @@ options! {
     /// Limits of worker processes, which seldom need to be set.
     Limits {
         /// Private memory of each worker process [default: half of the budget, divided by the workers].
+        ///
+        /// The default is at least 192 MiB if workers call Python functions, and 64 MiB otherwise.
         worker_heap: Amount,
         /// Maximum size of an element or batch in shared memory [default: a quarter of the shared memory].
         max_element: Amount,
@@ -101,7 +103,7 @@ options! {
         retries: Between<1, { u32::MAX }>,
         /// What to do with an element that kills every worker process: `error` ends the run, `skip` leaves it out and counts it [default: error].
         on_poison: OnPoison,
-        /// Whether the number of active threads follows the needs of the consumer [default: true].
+        /// Whether the numbers of active threads and of prefetched elements follow the needs of the consumer [default: true].
         tune: bool,
     }
 }

@@ -157,15 +157,20 @@ impl RunOptions {
     /// Options of worker processes.
     #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn mp_options(&self) -> crate::workers::MpOptions {
-        use crate::workers::{MpOptions, Poison};
+        use crate::workers::options::{Memory, MpOptions, Numbers, Poison};
         let (given, limits, auto) = (&self.processes, &self.limits, MpOptions::auto());
         MpOptions {
-            workers: given.workers.map(|count| count.0 as usize).into(),
-            max_workers: given.max_workers.map_or(auto.max_workers, |count| count.0 as usize),
-            threads_per_worker: given.threads_per_worker.map(|count| count.0 as usize).into(),
-            ram_budget: given.ram_budget.map(|budget| budget.0),
-            worker_heap: limits.worker_heap.map(u64::from),
-            max_element: limits.max_element.map(u64::from),
+            numbers: Numbers {
+                workers: given.workers.map(|count| count.0 as usize).into(),
+                most_workers: given.max_workers.map(|count| count.0 as usize),
+                threads: given.threads_per_worker.map(|count| count.0 as usize).into(),
+                ..Numbers::default()
+            },
+            memory: Memory {
+                budget: given.ram_budget.map(|budget| budget.0),
+                heap: limits.worker_heap.map(u64::from),
+                element: limits.max_element.map(u64::from),
+            },
             deadline: limits.deadline.map_or(auto.deadline, |Deadline(limit)| limit),
             retries: limits.retries.map_or(auto.retries, |count| count.0),
             poison: limits
@@ -187,27 +192,5 @@ impl RunOptions {
                 .help("they need Linux and the feature `workers`; `threads: auto` works everywhere"));
         }
         Ok(builder.executor(Executor::all_cores()))
-    }
-}
-
-/// Options of worker processes that actors of a cluster have, too.
-#[cfg(all(feature = "cli", feature = "workers", target_os = "linux"))]
-pub(crate) struct Actors {
-    pub(crate) workers: Option<usize>,
-    pub(crate) max_workers: Option<usize>,
-    pub(crate) threads: Option<usize>,
-    pub(crate) ram_budget: Option<u64>,
-}
-
-#[cfg(all(feature = "cli", feature = "workers", target_os = "linux"))]
-impl RunOptions {
-    pub(crate) fn actors(&self) -> Actors {
-        let given = &self.processes;
-        Actors {
-            workers: given.workers.map(|count| count.0 as usize),
-            max_workers: given.max_workers.map(|count| count.0 as usize),
-            threads: given.threads_per_worker.map(|count| count.0 as usize),
-            ram_budget: given.ram_budget.map(|budget| budget.0),
-        }
     }
 }

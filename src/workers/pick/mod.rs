@@ -62,7 +62,7 @@ impl PickLimits {
     }
 
     /// Sets the maximum number of threads. The default is one per core, and up to 256 if elements mostly wait.
-    /// Corresponds to Grain's `max_workers`, with threads in place of processes.
+    /// Corresponds to Grain's maximum number of workers, with threads in place of processes.
     pub fn max_threads(mut self, threads: usize) -> Self {
         self.max_threads = Some(threads);
         self
