@@ -91,11 +91,7 @@ pub struct Cx {
 #[derive(Default)]
 struct Waiting(Option<Box<dyn FnMut() + Send>>);
 
-impl std::fmt::Debug for Waiting {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if self.0.is_some() { "Some" } else { "None" })
-    }
-}
+debug_as!(Waiting, |self, f| f.write_str(if self.0.is_some() { "Some" } else { "None" }));
 
 impl Default for Cx {
     /// Returns a context that records nothing, for calling a dataset directly.

@@ -77,6 +77,8 @@ struct RustPage;
 #[cfg(test)]
 extern crate self as gristmill;
 
+#[macro_use]
+mod debug;
 pub mod checkpoint;
 #[cfg(feature = "cli")]
 #[doc(hidden)]

@@ -1,7 +1,6 @@
 //! Files mapped into memory, read-only.
 #![expect(unsafe_code, reason = "other processes could change a mapping; see `Mapping`")]
 
-use std::fmt;
 use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
@@ -130,11 +129,7 @@ pub(crate) fn prefetch_pages(bytes: &[u8]) {
     prefetch(bytes.last().map(std::slice::from_ref).unwrap_or_default());
 }
 
-impl fmt::Debug for Mapping {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Mapping({} bytes)", self.bytes().len())
-    }
-}
+debug_as!(Mapping, |self, f| write!(f, "Mapping({} bytes)", self.bytes().len()));
 
 #[cfg(test)]
 mod tests {

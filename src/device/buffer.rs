@@ -1,7 +1,6 @@
 //! Arrays on a device.
 #![expect(unsafe_code, reason = "the plugin reads the host's memory, and owns the device's")]
 
-use std::fmt;
 use std::ptr::NonNull;
 
 use bytemuck::Zeroable;
@@ -259,8 +258,6 @@ impl Drop for DeviceBuffer {
     }
 }
 
-impl fmt::Debug for DeviceBuffer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "DeviceBuffer({}{:?} on {})", self.dtype, self.shape, self.client.platform())
-    }
-}
+debug_as!(DeviceBuffer, |self, f| {
+    write!(f, "DeviceBuffer({}{:?} on {})", self.dtype, self.shape, self.client.platform())
+});

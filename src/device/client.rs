@@ -2,7 +2,6 @@
 #![expect(unsafe_code, reason = "clients and devices are the plugin's objects")]
 
 use std::ffi::c_void;
-use std::fmt;
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -196,11 +195,9 @@ fn named(name: &str, value: &ClientOption<'_>) -> NamedValue {
     }
 }
 
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Client({}, {} devices of {:?})", self.platform(), self.inner.devices.len(), self.inner.api)
-    }
-}
+debug_as!(Client, |self, f| {
+    write!(f, "Client({}, {} devices of {:?})", self.platform(), self.inner.devices.len(), self.inner.api)
+});
 
 /// An accelerator. Clones refer to one device.
 #[derive(Clone)]
@@ -234,8 +231,4 @@ impl Device {
     }
 }
 
-impl fmt::Debug for Device {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Device({} {}, {})", self.client.platform(), self.id(), self.kind())
-    }
-}
+debug_as!(Device, |self, f| write!(f, "Device({} {}, {})", self.client.platform(), self.id(), self.kind()));

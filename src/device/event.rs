@@ -2,7 +2,6 @@
 #![expect(unsafe_code, reason = "events are the plugin's objects")]
 
 use std::ffi::c_void;
-use std::fmt;
 use std::ptr::NonNull;
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -131,11 +130,7 @@ impl Event {
     }
 }
 
-impl fmt::Debug for Event {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Event").field("is_ready", &self.is_ready().ok()).finish()
-    }
-}
+debug_as!(Event, |self, f| f.debug_struct("Event").field("is_ready", &self.is_ready().ok()).finish());
 
 impl Drop for Inner {
     fn drop(&mut self) {

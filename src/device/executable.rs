@@ -1,7 +1,6 @@
 //! Compiled programs.
 #![expect(unsafe_code, reason = "programs are the plugin's objects")]
 
-use std::fmt;
 use std::ptr::{self, NonNull};
 
 use bytemuck::Zeroable;
@@ -126,8 +125,4 @@ impl Drop for Executable {
     }
 }
 
-impl fmt::Debug for Executable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Executable({} results on {})", self.outputs, self.client.platform())
-    }
-}
+debug_as!(Executable, |self, f| write!(f, "Executable({} results on {})", self.outputs, self.client.platform()));

@@ -2,7 +2,6 @@
 #![expect(unsafe_code, reason = "an external library is loaded, and its table is read")]
 
 use std::ffi::c_void;
-use std::fmt;
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Mutex;
@@ -108,8 +107,4 @@ fn root_cause(error: &dyn std::error::Error) -> String {
     std::iter::successors(Some(error), |e| e.source()).last().map_or_else(String::new, ToString::to_string)
 }
 
-impl fmt::Debug for Plugin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Plugin({:?})", self.api)
-    }
-}
+debug_as!(Plugin, |self, f| write!(f, "Plugin({:?})", self.api));

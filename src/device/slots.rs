@@ -1,6 +1,5 @@
 //! Slots: reused memory as the source of transfers.
 
-use std::fmt;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -69,11 +68,9 @@ impl SlotPool {
     }
 }
 
-impl fmt::Debug for SlotPool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SlotPool({} of {} slots made, {} free)", self.made, self.most, self.free.len())
-    }
-}
+debug_as!(SlotPool, |self, f| {
+    write!(f, "SlotPool({} of {} slots made, {} free)", self.made, self.most, self.free.len())
+});
 
 /// A slot in use, which returns to its pool on drop.
 pub(super) struct Slot {

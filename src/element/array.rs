@@ -1,7 +1,5 @@
 //! A dense array leaf.
 
-use std::fmt;
-
 use super::buffer::{Buffer, BufferMut};
 use super::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
@@ -231,11 +229,7 @@ fn bytes_for(dtype: DType, shape: &[usize]) -> Result<usize> {
     bytes.ok_or_else(|| Error::config(format!("an array {dtype}{shape:?} does not fit in memory")))
 }
 
-impl fmt::Debug for Array {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{:?}", self.dtype, self.shape())
-    }
-}
+debug_as!(Array, |self, f| write!(f, "{}{:?}", self.dtype, self.shape()));
 
 /// A writable array, not yet shared.
 pub struct ArrayMut {
@@ -265,11 +259,7 @@ impl ArrayMut {
     }
 }
 
-impl fmt::Debug for ArrayMut {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ArrayMut({}{:?})", self.dtype, self.shape.dims())
-    }
-}
+debug_as!(ArrayMut, |self, f| write!(f, "ArrayMut({}{:?})", self.dtype, self.shape.dims()));
 
 /// An array whose rows are written in order, every byte once. Its memory is not zeroed first.
 pub(crate) struct ArrayRows {

@@ -41,11 +41,7 @@ impl StreamHasher {
     }
 }
 
-impl std::fmt::Debug for StreamHasher {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("StreamHasher")
-    }
-}
+debug_as!(StreamHasher, |self, f| f.write_str("StreamHasher"));
 
 impl Digest for Array {
     fn digest(&self, hasher: &mut StreamHasher) {

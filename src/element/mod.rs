@@ -272,11 +272,7 @@ fn wrong_kind(name: &str, want: &str, got: &Value) -> Error {
     Error::data(format!("field {name:?} is {}, expected {want}", got.kind()))
 }
 
-impl fmt::Debug for Element {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter()).finish()
-    }
-}
+debug_as!(Element, |self, f| f.debug_map().entries(self.iter()).finish());
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,5 @@
 //! Keys in memory.
 
-use std::fmt;
-
 use crate::error::{Error, Result};
 
 /// Key of a slot: the outcome of its record, as far as a plan needs it.
@@ -211,11 +209,9 @@ impl KeyBlock {
     }
 }
 
-impl fmt::Debug for KeyBlock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "KeyBlock({} slots, {} elements, {} columns)", self.slots, self.elements, self.columns)
-    }
-}
+debug_as!(KeyBlock, |self, f| {
+    write!(f, "KeyBlock({} slots, {} elements, {} columns)", self.slots, self.elements, self.columns)
+});
 
 #[cfg(test)]
 mod tests {

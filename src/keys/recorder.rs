@@ -80,11 +80,7 @@ impl KeySource for KeyRecorder {
     }
 }
 
-impl std::fmt::Debug for KeyRecorder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "KeyRecorder({})", self.folder.path().display())
-    }
-}
+debug_as!(KeyRecorder, |self, f| write!(f, "KeyRecorder({})", self.folder.path().display()));
 
 /// Recording of the keys of a source.
 struct Recording {

@@ -29,11 +29,7 @@ impl Wanted {
     }
 }
 
-impl std::fmt::Debug for Wanted {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Wanted")
-    }
-}
+debug_as!(Wanted, |self, f| f.write_str("Wanted"));
 
 impl KeySource for Wanted {
     fn find(&self, keyed: &Arc<dyn Keyed>) -> Result<Option<Arc<dyn Keys>>> {

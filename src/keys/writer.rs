@@ -1,6 +1,5 @@
 //! Writer of key files.
 
-use std::fmt;
 use std::fs::{File, TryLockError};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -188,11 +187,9 @@ impl KeyWriter {
     }
 }
 
-impl fmt::Debug for KeyWriter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "KeyWriter({}: {} of {} slots)", self.path.display(), self.next_slot(), self.head.len)
-    }
-}
+debug_as!(KeyWriter, |self, f| {
+    write!(f, "KeyWriter({}: {} of {} slots)", self.path.display(), self.next_slot(), self.head.len)
+});
 
 /// Opens or creates a part file and locks it for this process. File systems without locks get no protection.
 fn own(part: &Path) -> Result<File> {

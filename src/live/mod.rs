@@ -13,7 +13,6 @@ mod record;
 pub(crate) mod top;
 mod trace;
 
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -150,8 +149,4 @@ impl Live {
     }
 }
 
-impl fmt::Debug for Subject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Subject").field("executor", &self.executor).finish_non_exhaustive()
-    }
-}
+debug_as!(Subject, |self, f| f.debug_struct("Subject").field("executor", &self.executor).finish_non_exhaustive());

@@ -1,7 +1,6 @@
 //! The options of a run, and its start.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -376,8 +375,6 @@ fn warn_of_orders(pipeline: &dyn Stage) {
     });
 }
 
-impl<D: IterDataset> fmt::Debug for LoaderBuilder<D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LoaderBuilder").field("executor", &self.executor).finish_non_exhaustive()
-    }
-}
+debug_as!(<D: IterDataset> LoaderBuilder<D>, |self, f| {
+    f.debug_struct("LoaderBuilder").field("executor", &self.executor).finish_non_exhaustive()
+});

@@ -198,11 +198,7 @@ impl fmt::Display for Bits {
     }
 }
 
-impl fmt::Debug for Bits {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Bits({self})")
-    }
-}
+debug_as!(Bits, |self, f| write!(f, "Bits({self})"));
 
 impl Serialize for Bits {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

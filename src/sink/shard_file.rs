@@ -123,8 +123,4 @@ impl Write for Counted {
     }
 }
 
-impl std::fmt::Debug for ShardFile {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ShardFile").field("name", &self.name).finish_non_exhaustive()
-    }
-}
+debug_as!(ShardFile, |self, f| f.debug_struct("ShardFile").field("name", &self.name).finish_non_exhaustive());

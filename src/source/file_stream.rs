@@ -1,7 +1,6 @@
 //! Sequential reading of files, one after the other, shared by the streams of all formats.
 #![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -93,11 +92,9 @@ impl<F: Forward> Records for FileStream<F> {
     }
 }
 
-impl<F: Forward> fmt::Debug for FileStream<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}({} files)", self.shared.format.name(), self.shared.files.len())
-    }
-}
+debug_as!(<F: Forward> FileStream<F>, |self, f| {
+    write!(f, "{}({} files)", self.shared.format.name(), self.shared.files.len())
+});
 
 /// A pass over a [`FileStream`]. If a file cannot be opened, or if data is damaged, the pass returns the error and
 /// moves past the damage. A consumer that skips bad records therefore continues with the next file or record.
@@ -197,11 +194,7 @@ impl<F: Forward> FilePass<F> {
     }
 }
 
-impl<F: Forward> fmt::Debug for FilePass<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at {:?}", self.shared.format.name(), self.place())
-    }
-}
+debug_as!(<F: Forward> FilePass<F>, |self, f| write!(f, "{} at {:?}", self.shared.format.name(), self.place()));
 
 /// Returns the error for a file that is shorter than the position in a state.
 #[cold]

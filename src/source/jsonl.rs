@@ -5,7 +5,6 @@ pub(super) mod entry;
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
 pub(super) mod fuzz;
 
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -232,11 +231,7 @@ impl Numbered for RecordParser {
 /// Name in the report for records in which an object repeats a name.
 pub(crate) const REPEATED: &str = "records with a repeated name";
 
-impl fmt::Debug for RecordParser {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}, {:?}", self.wanted, self.names)
-    }
-}
+debug_as!(RecordParser, |self, f| write!(f, "{:?}, {:?}", self.wanted, self.names));
 
 #[cold]
 fn missing(line: &str, column: &str) -> Fault {

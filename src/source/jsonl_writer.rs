@@ -1,6 +1,5 @@
 //! Writer of JSON Lines.
 
-use std::fmt;
 use std::io::Write;
 
 use super::json::write::object;
@@ -69,8 +68,4 @@ fn failed(error: std::io::Error) -> Error {
     Error::new(ErrorKind::Io, error.to_string()).caused_by(error)
 }
 
-impl<W> fmt::Debug for JsonlWriter<W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JsonlWriter")
-    }
-}
+debug_as!(<W> JsonlWriter<W>, |self, f| f.write_str("JsonlWriter"));

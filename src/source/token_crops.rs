@@ -2,8 +2,6 @@
 
 mod shape;
 
-use std::fmt;
-
 use self::shape::Shape;
 use super::firsts::Firsts;
 use super::tokens::Tokens;
@@ -160,11 +158,7 @@ fn timed_stack(
     Some(batch)
 }
 
-impl fmt::Debug for Crops {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Crops({} of {} ids)", self.firsts.len(), self.shape.width())
-    }
-}
+debug_as!(Crops, |self, f| write!(f, "Crops({} of {} ids)", self.firsts.len(), self.shape.width()));
 
 /// Random crops: see [`Tokens::random_crops`]. An infinite [`MapDataset`] of elements `{tokens: i32[seq_len]}`.
 ///
@@ -282,11 +276,9 @@ impl BulkRead<Element> for RandomCrops {
     }
 }
 
-impl fmt::Debug for RandomCrops {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RandomCrops({} ids out of {} places)", self.shape.width(), self.firsts.len())
-    }
-}
+debug_as!(RandomCrops, |self, f| {
+    write!(f, "RandomCrops({} ids out of {} places)", self.shape.width(), self.firsts.len())
+});
 
 #[cfg(test)]
 mod tests {

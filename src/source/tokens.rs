@@ -5,7 +5,6 @@ pub(super) mod entry;
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
 pub(super) mod fuzz;
 
-use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -197,11 +196,7 @@ impl Tokens {
     }
 }
 
-impl fmt::Debug for Tokens {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Tokens({} ids in {} files)", self.len(), self.files.len())
-    }
-}
+debug_as!(Tokens, |self, f| write!(f, "Tokens({} ids in {} files)", self.len(), self.files.len()));
 
 impl TokenFile {
     fn open(path: PathBuf, content: Content, layout: TokenLayout) -> Result<(Self, FileId)> {

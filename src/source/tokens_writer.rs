@@ -1,6 +1,5 @@
 //! Writer of token id files.
 
-use std::fmt;
 use std::io::Write;
 
 use super::tokens::TokenType;
@@ -124,11 +123,7 @@ fn failed(error: std::io::Error) -> Error {
     Error::new(ErrorKind::Io, error.to_string()).caused_by(error)
 }
 
-impl<W> fmt::Debug for TokensWriter<W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TokensWriter({})", self.token.dtype())
-    }
-}
+debug_as!(<W> TokensWriter<W>, |self, f| write!(f, "TokensWriter({})", self.token.dtype()));
 
 #[cfg(test)]
 mod tests {

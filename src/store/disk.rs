@@ -188,11 +188,7 @@ impl Disk {
     }
 }
 
-impl std::fmt::Debug for Disk {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Disk({}, {} bytes)", self.folder.display(), self.size)
-    }
-}
+debug_as!(Disk, |self, f| write!(f, "Disk({}, {} bytes)", self.folder.display(), self.size));
 
 fn is_older(time: SystemTime, age: Duration) -> bool {
     time.elapsed().is_ok_and(|elapsed| elapsed > age)

@@ -1,6 +1,5 @@
 //! The second engine, Hugging Face `tokenizers` 0.23: for files that the fast engine refuses or encodes differently.
 
-use std::fmt;
 use std::sync::Arc;
 
 use tokenizers_compat::Tokenizer as Inner;
@@ -51,8 +50,6 @@ impl BuiltIn for CompatEngine {
     }
 }
 
-impl fmt::Debug for CompatEngine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CompatEngine").field("name", &SECOND).field("vocabulary", &self.vocabulary).finish()
-    }
-}
+debug_as!(CompatEngine, |self, f| {
+    f.debug_struct("CompatEngine").field("name", &SECOND).field("vocabulary", &self.vocabulary).finish()
+});

@@ -1,7 +1,6 @@
 //! The default engine: Hugging Face `tokenizers` 1.0.
 
 use std::cell::RefCell;
-use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -75,8 +74,6 @@ impl BuiltIn for FastEngine {
     }
 }
 
-impl fmt::Debug for FastEngine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FastEngine").field("name", &NAME).field("vocabulary", &self.vocabulary).finish()
-    }
-}
+debug_as!(FastEngine, |self, f| {
+    f.debug_struct("FastEngine").field("name", &NAME).field("vocabulary", &self.vocabulary).finish()
+});

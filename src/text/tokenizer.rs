@@ -1,7 +1,6 @@
 //! A loaded tokenizer: an engine object, shared by all loads of a file in the process.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
 
@@ -208,8 +207,6 @@ pub(crate) fn where_to_get(path: &Path) -> Option<&'static str> {
     )
 }
 
-impl fmt::Debug for Tokenizer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tokenizer").field("name", &self.name).field("engine", &self.loaded.engine).finish()
-    }
-}
+debug_as!(Tokenizer, |self, f| {
+    f.debug_struct("Tokenizer").field("name", &self.name).field("engine", &self.loaded.engine).finish()
+});

@@ -1,7 +1,6 @@
 //! Tokens and ids of a `tokenizer.json`, read independently of the engines.
 
 use std::collections::HashMap;
-use std::fmt;
 
 use serde_json::Value;
 
@@ -92,11 +91,9 @@ impl Vocabulary {
     }
 }
 
-impl fmt::Debug for Vocabulary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Vocabulary").field("tokens", &self.ids.len()).field("size", &self.size).finish()
-    }
-}
+debug_as!(Vocabulary, |self, f| {
+    f.debug_struct("Vocabulary").field("tokens", &self.ids.len()).field("size", &self.size).finish()
+});
 
 fn added_token(entry: &Value) -> Result<AddedToken> {
     let content = entry.get("content").and_then(Value::as_str);

@@ -8,7 +8,6 @@
 //! (<https://github.com/servo/ipc-channel/issues/201>). Its receiver has a timeout, but no wait for a message or the death
 //! of a process, which is a single `poll` here.
 
-use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -257,11 +256,7 @@ pub(crate) fn write_all(socket: BorrowedFd<'_>, mut bytes: &[u8], file: Option<B
     Ok(())
 }
 
-impl fmt::Debug for Channel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Channel").field(&self.socket).finish()
-    }
-}
+debug_as!(Channel, |self, f| f.debug_tuple("Channel").field(&self.socket).finish());
 
 #[cfg(test)]
 mod tests {

@@ -183,11 +183,7 @@ impl Api {
     }
 }
 
-impl fmt::Debug for Api {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, PJRT API {}.{}", self.path.display(), self.major, self.minor)
-    }
-}
+debug_as!(Api, |self, f| write!(f, "{}, PJRT API {}.{}", self.path.display(), self.major, self.minor));
 
 fn roomy<A: Args>(mut args: A) -> Roomy<A> {
     args.set_size(size_of::<Roomy<A>>());

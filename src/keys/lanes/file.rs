@@ -1,6 +1,5 @@
 //! Reader of an index of lanes.
 
-use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -184,11 +183,9 @@ fn directory(all: &[u8], head: &LaneHead, head_end: usize, seed: u64, sums: Sums
     Ok((lanes, blocks.ok_or_else(|| damaged("a block lies outside the file"))?))
 }
 
-impl fmt::Debug for LaneFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "LaneFile({}: {} lanes, {} elements)", self.path.display(), self.lanes.len(), self.elements())
-    }
-}
+debug_as!(LaneFile, |self, f| {
+    write!(f, "LaneFile({}: {} lanes, {} elements)", self.path.display(), self.lanes.len(), self.elements())
+});
 
 /// Fuzz target: reads arbitrary bytes as an index of lanes. Hashes are not checked, since damage would never get past them.
 #[cfg(any(test, fuzzing))]

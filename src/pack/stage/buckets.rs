@@ -443,8 +443,6 @@ impl<I: DatasetIterator<Item = Element>> DatasetIterator for LengthBucketsIter<I
     }
 }
 
-impl<I: DatasetIterator> fmt::Debug for LengthBucketsIter<I> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LengthBucketsIter").field("options", &self.options).finish_non_exhaustive()
-    }
-}
+debug_as!(<I: DatasetIterator> LengthBucketsIter<I>, |self, f| {
+    f.debug_struct("LengthBucketsIter").field("options", &self.options).finish_non_exhaustive()
+});

@@ -1,6 +1,5 @@
 //! Stages that pack group by group: first fit, best fit, concat-then-split.
 
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -423,8 +422,6 @@ impl<I: DatasetIterator<Item = Element>> DatasetIterator for GroupPackIter<I> {
     }
 }
 
-impl<I: DatasetIterator> fmt::Debug for GroupPackIter<I> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GroupPackIter").field("plan", &self.plan).finish_non_exhaustive()
-    }
-}
+debug_as!(<I: DatasetIterator> GroupPackIter<I>, |self, f| {
+    f.debug_struct("GroupPackIter").field("plan", &self.plan).finish_non_exhaustive()
+});

@@ -1,6 +1,5 @@
 //! Stage for best fit over a look-ahead window.
 
-use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -323,8 +322,6 @@ impl<I: DatasetIterator<Item = Element>> DatasetIterator for WindowPackIter<I> {
     }
 }
 
-impl<I: DatasetIterator> fmt::Debug for WindowPackIter<I> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WindowPackIter").field("options", &self.options).finish_non_exhaustive()
-    }
-}
+debug_as!(<I: DatasetIterator> WindowPackIter<I>, |self, f| {
+    f.debug_struct("WindowPackIter").field("options", &self.options).finish_non_exhaustive()
+});

@@ -1,7 +1,6 @@
 //! Exchanges, which carry statements between hosts.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use crate::error::{Error, Result};
@@ -136,8 +135,4 @@ impl Exchange for InMemory {
     }
 }
 
-impl fmt::Debug for InMemory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InMemory").field("here", &self.here).finish_non_exhaustive()
-    }
-}
+debug_as!(InMemory, |self, f| f.debug_struct("InMemory").field("here", &self.here).finish_non_exhaustive());

@@ -93,8 +93,4 @@ impl Facts {
     }
 }
 
-impl std::fmt::Debug for Facts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Facts").field("ending", &self.ending).finish_non_exhaustive()
-    }
-}
+debug_as!(Facts, |self, f| f.debug_struct("Facts").field("ending", &self.ending).finish_non_exhaustive());

@@ -1,6 +1,5 @@
 //! Writer of Arrow IPC files and streams.
 
-use std::fmt;
 use std::io::Write;
 use std::mem;
 
@@ -227,8 +226,6 @@ fn failed_before() -> Error {
     Error::config("this file could not be written before: it ends here")
 }
 
-impl<W: Write> fmt::Debug for ArrowWriter<W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ArrowWriter").field("options", &self.options).finish_non_exhaustive()
-    }
-}
+debug_as!(<W: Write> ArrowWriter<W>, |self, f| {
+    f.debug_struct("ArrowWriter").field("options", &self.options).finish_non_exhaustive()
+});

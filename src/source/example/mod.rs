@@ -165,8 +165,4 @@ impl fmt::Display for ExampleParser {
     }
 }
 
-impl fmt::Debug for ExampleParser {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ExampleParser({self})")
-    }
-}
+debug_as!(ExampleParser, |self, f| write!(f, "ExampleParser({self})"));

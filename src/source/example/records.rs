@@ -64,11 +64,7 @@ impl<S: RandomAccess<Record = Buffer>> RandomAccess for Examples<S> {
     }
 }
 
-impl<S: fmt::Debug> fmt::Debug for Examples<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Examples({:?}, {})", self.records, self.parser)
-    }
-}
+debug_as!(<S: fmt::Debug> Examples<S>, |self, f| write!(f, "Examples({:?}, {})", self.records, self.parser));
 
 #[cfg(all(feature = "tf_record", feature = "compress"))]
 mod stream {

@@ -1,6 +1,5 @@
 //! Writing of Megatron's indexed datasets.
 
-use std::fmt;
 use std::io::{self, Write};
 
 use super::index::{code_of, head};
@@ -192,8 +191,4 @@ fn turned(ids: &Array, dtype: DType) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-impl<W> fmt::Debug for MegatronWriter<W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "MegatronWriter({} sequences)", self.lengths.len())
-    }
-}
+debug_as!(<W> MegatronWriter<W>, |self, f| write!(f, "MegatronWriter({} sequences)", self.lengths.len()));

@@ -83,8 +83,4 @@ impl Stored {
     }
 }
 
-impl std::fmt::Debug for Stored {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}{:?}", self.dtype(), self.shape())
-    }
-}
+debug_as!(Stored, |self, f| write!(f, "{}{:?}", self.dtype(), self.shape()));

@@ -1,6 +1,5 @@
 //! Writing of `.npy` files.
 
-use std::fmt;
 use std::io::{self, Seek, SeekFrom, Write};
 
 use super::header;
@@ -178,11 +177,7 @@ fn failed(error: io::Error) -> Error {
     Error::new(ErrorKind::Io, error.to_string()).caused_by(error)
 }
 
-impl<W> fmt::Debug for NpyWriter<W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "NpyWriter({} rows)", self.written)
-    }
-}
+debug_as!(<W> NpyWriter<W>, |self, f| write!(f, "NpyWriter({} rows)", self.written));
 
 #[cfg(test)]
 mod tests {

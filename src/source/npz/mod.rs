@@ -7,7 +7,6 @@ pub(super) mod fuzz;
 mod rows;
 mod zip;
 
-use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -181,11 +180,7 @@ fn within(path: &Path, member: &str, error: Error) -> Error {
     Error::new(error.kind(), format!("member {member:?}: {error}")).path(path)
 }
 
-impl fmt::Debug for Npz {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.names()).finish()
-    }
-}
+debug_as!(Npz, |self, f| f.debug_list().entries(self.names()).finish());
 
 /// Number of bytes inflated to read a header: the maximum of version 1 after its 10 bytes, and more than real headers of any version need.
 const LONGEST_HEADER: u64 = 10 + u16::MAX as u64;

@@ -4,7 +4,6 @@
 //! set after opening control its cache.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use super::Npz;
@@ -163,8 +162,4 @@ impl RandomAccess for NpzRows {
     }
 }
 
-impl fmt::Debug for NpzRows {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "NpzRows({} rows, {} files)", self.len(), self.archives.len())
-    }
-}
+debug_as!(NpzRows, |self, f| write!(f, "NpzRows({} rows, {} files)", self.len(), self.archives.len()));

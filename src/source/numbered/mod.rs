@@ -6,7 +6,6 @@ mod named;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -311,8 +310,4 @@ impl<F: Numbered> RandomAccess for Files<F> {
     }
 }
 
-impl<F: Numbered> fmt::Debug for Files<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} records, {} files", self.len(), self.files.len())
-    }
-}
+debug_as!(<F: Numbered> Files<F>, |self, f| write!(f, "{} records, {} files", self.len(), self.files.len()));

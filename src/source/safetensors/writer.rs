@@ -1,6 +1,5 @@
 //! Writing of safetensors files.
 
-use std::fmt;
 use std::io::{self, Write};
 
 use super::header::{name_of, written};
@@ -128,8 +127,4 @@ fn failed(error: io::Error) -> Error {
     Error::new(ErrorKind::Io, error.to_string()).caused_by(error)
 }
 
-impl<W> fmt::Debug for SafetensorsWriter<W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SafetensorsWriter({} elements)", self.elements.len())
-    }
-}
+debug_as!(<W> SafetensorsWriter<W>, |self, f| write!(f, "SafetensorsWriter({} elements)", self.elements.len()));

@@ -1,6 +1,5 @@
 //! Writer of TFRecord files.
 
-use std::fmt;
 use std::io::{BufWriter, Write};
 
 use super::frame;
@@ -115,11 +114,7 @@ impl<W: Write> TfRecordWriter<W> {
     }
 }
 
-impl<W: Write> fmt::Debug for TfRecordWriter<W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TfRecordWriter({} records)", self.records)
-    }
-}
+debug_as!(<W: Write> TfRecordWriter<W>, |self, f| write!(f, "TfRecordWriter({} records)", self.records));
 
 #[cfg(all(test, feature = "compress"))]
 mod tests {

@@ -1,6 +1,5 @@
 //! Writer of WebDataset shards.
 
-use std::fmt;
 use std::io::Write;
 
 use super::super::encode;
@@ -201,8 +200,4 @@ fn failed(error: std::io::Error) -> Error {
     Error::new(ErrorKind::Io, error.to_string()).caused_by(error)
 }
 
-impl<W> fmt::Debug for WebDatasetWriter<W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "WebDatasetWriter({} samples)", self.samples)
-    }
-}
+debug_as!(<W> WebDatasetWriter<W>, |self, f| write!(f, "WebDatasetWriter({} samples)", self.samples));

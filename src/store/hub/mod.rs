@@ -341,12 +341,8 @@ impl fmt::Display for Hub {
     }
 }
 
-/// Omits the token and the URLs of files, which are signed.
-impl fmt::Debug for Hub {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hub").field("endpoint", &self.0.endpoint.as_str()).finish_non_exhaustive()
-    }
-}
+// Omits the token and the URLs of files, which are signed.
+debug_as!(Hub, |self, f| f.debug_struct("Hub").field("endpoint", &self.0.endpoint.as_str()).finish_non_exhaustive());
 
 #[cfg(test)]
 mod tests {

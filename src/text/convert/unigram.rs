@@ -5,7 +5,6 @@
 //! to 22 with runs of one character got other ids, with three models of 2,000 pieces.
 
 use std::cell::RefCell;
-use std::fmt;
 
 use super::super::engine::Engine;
 use super::normaliser::SPACE;
@@ -171,11 +170,7 @@ impl Engine for UnigramEngine {
     }
 }
 
-impl fmt::Debug for UnigramEngine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UnigramEngine").field("pieces", &self.pieces.len()).finish()
-    }
-}
+debug_as!(UnigramEngine, |self, f| f.debug_struct("UnigramEngine").field("pieces", &self.pieces.len()).finish());
 
 /// A trie of texts. The children of a node are neighbours, in the order of their bytes.
 struct Trie {

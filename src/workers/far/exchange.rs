@@ -1,7 +1,6 @@
 //! The exchange between the coordinator and a driver: a queue of orders, and a place for answers.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -260,8 +259,4 @@ fn closed() -> Error {
     Error::new(ErrorKind::Worker, "the pass has ended")
 }
 
-impl fmt::Debug for Driver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Driver").finish_non_exhaustive()
-    }
-}
+debug_as!(Driver, |self, f| f.debug_struct("Driver").finish_non_exhaustive());

@@ -22,7 +22,6 @@ mod tuning;
 mod worker;
 mod workers;
 
-use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -207,8 +206,6 @@ impl<C: Carrier> Drop for WorkerPool<C> {
     }
 }
 
-impl<C: Carrier> fmt::Debug for WorkerPool<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WorkerPool").field("plan", &self.plan).finish_non_exhaustive()
-    }
-}
+debug_as!(<C: Carrier> WorkerPool<C>, |self, f| {
+    f.debug_struct("WorkerPool").field("plan", &self.plan).finish_non_exhaustive()
+});
