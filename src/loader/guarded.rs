@@ -5,15 +5,14 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use super::here::Here;
+use super::last_words::{LAST, LastWords};
+use super::{Loader, LoaderBuilder};
 use crate::dataset::IterDataset;
 use crate::dataset::iter::{BatchPlan, Dealt};
 use crate::error::{Error, Result};
 use crate::fork::Origin;
 use crate::part::{DigestBatch, EVERY, Exchange, Fed, Guard, Statement, compare, meeting, silent, wants_details};
-
-use super::here::Here;
-use super::last_words::{LAST, LastWords};
-use super::{Loader, LoaderBuilder};
 
 /// Time after which a silent host is an error.
 const TIMEOUT: Duration = Duration::from_secs(600);
@@ -264,13 +263,12 @@ impl<T> Guarded<T> {
             }
             match wait(now, since, self.timeout, until, nap) {
                 Wait::Over => {
-                    let missing = said.iter().enumerate().filter(|(_, said)| said.is_none());
-                    let missing: Vec<usize> = missing.map(|(host, _)| host).collect();
+                    let missing: Vec<usize> = (0..said.len()).filter(|&host| said[host].is_none()).collect();
                     if self.has_met() {
                         self.series.last_words.read(&mut *self.exchange)?;
                     }
-                    let closed = self.series.last_words.in_words();
-                    return Err(silent(&missing, said.len(), batch, self.timeout, &closed));
+                    let (hosts, closed) = (said.len(), self.series.last_words.in_words());
+                    return Err(silent(&missing, hosts, batch, self.timeout, &closed));
                 }
                 Wait::Pending => return Ok(Heard::Pending),
                 // The exchange is polled: a folder on a disk sends no notifications.

@@ -8,6 +8,7 @@ mod advised;
 mod causes;
 #[cfg(any(feature = "cli", feature = "python"))]
 mod cells;
+mod command;
 mod decoding;
 pub(crate) mod format;
 mod hosts;
@@ -326,7 +327,7 @@ impl Report {
             Depth::Named => Picture::of(Snapshot::default(), recorder, pipeline, whole),
             Depth::Whole => Picture::of(recorder.snapshot(), recorder, pipeline, whole),
         };
-        let (is_drained, others_cpu_share) = command(recorder, workers.as_ref());
+        let (is_drained, others_cpu_share) = command::facts(recorder, workers.as_ref());
         let mut report = Self {
             execution: Execution {
                 executor: executor.to_string(),
@@ -374,22 +375,6 @@ impl Report {
     pub fn delivered_per_s(&self) -> f64 {
         if self.wall_s > 0.0 { self.delivered as f64 / self.wall_s } else { 0.0 }
     }
-}
-
-/// Returns whether a command only drains the pass, and the share of all cores used by other programs since its start.
-/// The share is `None` for a pass without a command, because ranks of a job may share a machine.
-#[cfg(feature = "cli")]
-fn command(recorder: &Recorder, workers: Option<&WorkersReport>) -> (bool, Option<f64>) {
-    let Some(command) = recorder.command() else { return (false, None) };
-    let alive = workers.into_iter().flat_map(|workers| &workers.workers).map(|worker| worker.cpu_s).sum();
-    let now = command.cpu.and_then(|_| crate::cpu::Cpu::now());
-    let others = command.cpu.zip(now).and_then(|(before, now)| now.with(alive).others_since(before));
-    (command.is_drained, others)
-}
-
-#[cfg(not(feature = "cli"))]
-fn command(_: &Recorder, _: Option<&WorkersReport>) -> (bool, Option<f64>) {
-    (false, None)
 }
 
 /// Returns a remark on the memory held for blocks of stores, if the pipeline has read from a store.

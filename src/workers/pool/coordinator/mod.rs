@@ -117,7 +117,7 @@ impl<C: Carrier> Coordinator<C> {
             select! {
                 recv(self.channels.commands) -> command => match command {
                     Ok(Command::End) | Err(_) => break,
-                    Ok(command) => self.execute(command),
+                    Ok(command) => self.apply(command),
                 },
                 recv(self.channels.events) -> event => if let Ok(event) = event { self.handle(event) },
                 recv(self.channels.has_room) -> _ => {}
@@ -174,8 +174,8 @@ impl<C: Carrier> Coordinator<C> {
         self.memory.recheck.map_or(rest, |recheck| rest.min(recheck))
     }
 
-    /// Executes a command.
-    fn execute(&mut self, command: Command<C>) {
+    /// Applies a command.
+    fn apply(&mut self, command: Command<C>) {
         match command {
             Command::Submit { border, range, how, mut deliver } => match &self.failure {
                 Some(failure) => deliver.fail(failure.clone().into_error()),

@@ -246,7 +246,7 @@ impl Harness {
     fn submit(&mut self, range: Range<u64>, how: How) -> Inbox {
         let inbox = Inbox::default();
         let deliver = Box::new(inbox.clone());
-        self.coordinator.execute(Command::Submit { border: 0.into(), range, how, deliver });
+        self.coordinator.apply(Command::Submit { border: 0.into(), range, how, deliver });
         self.coordinator.dispatch();
         inbox
     }
