@@ -29,7 +29,7 @@ pub struct Node<'a> {
     /// work happens, so it may happen early.
     pub is_native: bool,
     /// Whether the stage makes batches without making elements; see
-    /// [`MapDataset::get_stacked`](super::MapDataset::get_stacked). True for sources with columns, and for elementwise
+    /// [`BulkRead::get_stacked`](super::map::BulkRead::get_stacked). True for sources with columns, and for elementwise
     /// stages that also work on whole batches.
     pub has_columns: bool,
     /// Whether the stage yields an element for every index, even if its parents drop elements.
