@@ -27,7 +27,9 @@ pub use blocks::Blocks;
 pub use boxed::{AnyState, BoxIter, BoxIterator, BoxMap};
 pub use estimate::{StageMemory, estimate};
 pub use facts::Facts;
+#[doc(hidden)]
 pub use iter::{DatasetIterator, IterDataset, IterDatasetExt};
+#[doc(hidden)]
 pub use map::{MapDataset, MapDatasetExt};
 pub use memory::{Held, Memory, Sample};
 pub use node::{Describe, Indices, Moves, Node, Reads, Records, Sampled, Work};

@@ -83,6 +83,7 @@ pub use head::{FORMAT, KeyHead};
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
 pub(crate) use lanes::fuzz_lanes;
 pub(crate) use lanes::stale as stale_lanes;
+#[doc(hidden)]
 pub use lanes::{LaneFile, LaneHead, MarkedLanes, NextMark, ReadMarks};
 pub use recompute::Recompute;
 pub use recorder::KeyRecorder;

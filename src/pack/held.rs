@@ -25,6 +25,7 @@ pub(crate) struct Held {
 }
 
 /// Position of a window in its input, for a later restore. Contains no data.
+#[doc(hidden)]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeldState {

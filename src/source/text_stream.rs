@@ -225,6 +225,7 @@ impl<P: LineParser> TextStream<P> {
 }
 
 /// The position of a [`TextStreamIter`].
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TextStreamState {

@@ -188,6 +188,7 @@ impl<D: IterDataset<Item = Element>, M: Mode> IterDataset for Tokenised<D, M> {
 }
 
 /// A pass over [`Tokenised`].
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct TokenisedIter<I, M> {
     parent: I,

@@ -225,6 +225,7 @@ impl<D: IterDataset, M: MakeBatch<D::Item>> IterDataset for IterBatch<D, M> {
 }
 
 /// A pass over [`IterBatch`]. Its state is its parent's: between batches there is nothing else to store.
+#[doc(hidden)]
 pub struct IterBatchIter<I: DatasetIterator, M> {
     parent: I,
     batching: Arc<Batching<M>>,

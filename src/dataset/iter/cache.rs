@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 pub type IterCache<D> = Flowing<D, CacheFlow>;
 
 /// [`Flow`] of [`IterCache`].
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct CacheFlow;
 
@@ -38,6 +39,7 @@ impl<I: DatasetIterator<Item: Clone + Send + 'static>> Flow<I> for CacheFlow {
 }
 
 /// A pass over [`IterCache`].
+#[doc(hidden)]
 pub struct IterCacheIter<I: DatasetIterator> {
     parent: I,
     start: I::State,
@@ -50,6 +52,7 @@ pub struct IterCacheIter<I: DatasetIterator> {
 }
 
 /// Position of an [`IterCacheIter`].
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CacheState {

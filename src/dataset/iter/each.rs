@@ -23,11 +23,13 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Failed;
 
 /// A position of a pass: see [`DatasetIterator::State`].
+#[doc(hidden)]
 pub trait Position: Clone + Send + Sync + Serialize + DeserializeOwned + 'static {}
 
 impl<S: Clone + Send + Sync + Serialize + DeserializeOwned + 'static> Position for S {}
 
 /// The stage's own part of a pass's position: nothing, a [`Counter`] of elements, or the [`Watch`] of a filter.
+#[doc(hidden)]
 pub trait Keep: Clone + Send + Sync + 'static {
     /// Position of a pass whose parent has the position `S`.
     type State<S: Position>: Position;
@@ -97,6 +99,7 @@ impl Keep for () {
 }
 
 /// Number of elements that have arrived.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counter(u64);
 
@@ -148,6 +151,7 @@ impl Keep for Watch {
 }
 
 /// A function that is applied to the elements of a stream in order.
+#[doc(hidden)]
 pub struct InOrder<E, K> {
     each: Arc<E>,
     keep: K,
@@ -215,8 +219,9 @@ where
         I::Item: 'static,
         E::Out: 'static,
     {
-        let (Parted::Plan(parent), Some(planning)) = (parent, at.planning) else { return Ok(None) };
-        let stage = at.stage;
+        let (Parted::Plan(parent), Start { stage, planning: Some(planning), .. }) = (parent, at) else {
+            return Ok(None);
+        };
         if self.each.sees_index() {
             return Ok(None);
         }
@@ -375,6 +380,7 @@ impl<T, E: Each<T, Out: Send + 'static> + 'static> Work<T> for Alone<E> {
 }
 
 /// A pass over [`IterMapped`].
+#[doc(hidden)]
 pub struct IterMappedIter<I, E, K>
 where
     I: DatasetIterator,

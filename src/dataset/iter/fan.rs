@@ -27,6 +27,7 @@ use crate::exec::Runtime;
 pub type FanOut<D, U> = Mapped<D, FanFn<<D as MapDataset>::Item, U>>;
 
 /// Function of [`FanOut`]: returns the list of a record's elements.
+#[doc(hidden)]
 pub struct FanFn<T, U> {
     each: Arc<dyn Fn(T) -> Result<Vec<U>> + Send + Sync>,
     name: &'static str,
@@ -203,6 +204,7 @@ where
 }
 
 /// A pass over a [`FanStream`].
+#[doc(hidden)]
 pub struct FanStreamIter<D: MapDataset, T> {
     prefix: Prefix<D>,
     pieces: std::vec::IntoIter<T>,
@@ -212,6 +214,7 @@ pub struct FanStreamIter<D: MapDataset, T> {
 }
 
 /// Position of a [`FanStreamIter`].
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FanState {

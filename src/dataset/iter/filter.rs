@@ -1,19 +1,17 @@
 use serde::{Deserialize, Serialize};
 
-use super::each::{IterMapped, IterMappedIter};
+use super::each::IterMapped;
 use crate::dataset::map::FilterFn;
 use crate::dataset::run::thresholds::Watch;
 
 /// See [`IterDatasetExt::filter`](super::IterDatasetExt::filter).
 pub type IterFilter<D, P> = IterMapped<D, FilterFn<P>, Watch>;
 
-/// A pass over [`IterFilter`].
-pub type IterFilterIter<I, P> = IterMappedIter<I, FilterFn<P>, Watch>;
-
 /// Position of a filter in a stream.
 ///
 /// Deserializes a bare state of the parent as an empty window. Earlier versions, whose filters kept no counts, wrote
 /// such states.
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Written<S>")]
 pub struct FilterState<S> {

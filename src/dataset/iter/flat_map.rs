@@ -25,6 +25,7 @@ pub type IterFlatMap<D, F> = Flowing<D, FlatMapFlow<MapFn<F>>>;
 pub type IterTryFlatMap<D, F> = Flowing<D, FlatMapFlow<TryMapFn<F>>>;
 
 /// [`Flow`] of [`IterFlatMap`] and [`IterTryFlatMap`]. `E` makes the pieces of an element.
+#[doc(hidden)]
 pub struct FlatMapFlow<E>(Arc<E>);
 
 impl<E> FlatMapFlow<E> {
@@ -71,8 +72,9 @@ where
         Self: 'static,
         I::Item: Send + 'static,
     {
-        let (Parted::Plan(parent), Some(planning)) = (parent, at.planning) else { return Ok(None) };
-        let stage = at.stage;
+        let (Parted::Plan(parent), Start { stage, planning: Some(planning), .. }) = (parent, at) else {
+            return Ok(None);
+        };
         let plan = plan_pieces(parent, Listed(self.0.clone()), stage, planning, |parent, pieces| {
             Box::new(IterFlatMapIter::new(Chunked::inline(parent, Opens(Arc::new(pieces)), stage), stage))
         })?;
@@ -164,6 +166,7 @@ where
 }
 
 /// A pass over [`IterFlatMap`] or [`IterTryFlatMap`].
+#[doc(hidden)]
 pub struct IterFlatMapIter<I, E, C>
 where
     I: DatasetIterator,
@@ -187,6 +190,7 @@ struct Open<S, P> {
 }
 
 /// Position of an [`IterFlatMapIter`].
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlatMapState<S> {

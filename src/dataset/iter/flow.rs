@@ -8,6 +8,7 @@ use crate::cx::StageId;
 use crate::dataset::facts::Facts;
 use crate::dataset::node::{Describe, Node, Work};
 use crate::dataset::plan::{Plan, PlanOf, Planning, UNPLANNED};
+use crate::dataset::run::opaque::debug_name;
 use crate::dataset::stage::{Stage, stage_after};
 use crate::element::Name;
 use crate::error::Result;
@@ -100,11 +101,7 @@ impl<T, S> Parted<T, S> {
     }
 }
 
-impl<T, S> fmt::Debug for Parted<T, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Parted")
-    }
-}
+debug_name!(Parted<T, S>);
 
 /// The [`Parted`] output of the flow `F` after a pass `I`.
 pub type PartedBy<I, F> =

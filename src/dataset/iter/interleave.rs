@@ -100,6 +100,7 @@ impl<L: OpenLane> IterDataset for IterInterleave<L> {
 }
 
 /// A pass over [`IterInterleave`].
+#[doc(hidden)]
 pub struct IterInterleaveIter<L: OpenLane> {
     lanes: Arc<L>,
     run: Runtime,
@@ -115,6 +116,7 @@ pub struct IterInterleaveIter<L: OpenLane> {
 type WaitingLane<L> = LaneState<Option<<<L as OpenLane>::Iter as DatasetIterator>::State>>;
 
 /// Position of an [`IterInterleaveIter`].
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InterleaveState<S> {
@@ -130,6 +132,7 @@ pub struct InterleaveState<S> {
 }
 
 /// Position of one stream of an interleave.
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LaneState<S> {

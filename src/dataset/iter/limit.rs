@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 pub type IterLimit<D> = Flowing<D, LimitFlow>;
 
 /// [`Flow`] of [`IterLimit`].
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct LimitFlow {
     pub(super) count: u64,
@@ -46,6 +47,7 @@ impl<I: DatasetIterator> Flow<I> for LimitFlow {
 }
 
 /// A pass over [`IterLimit`].
+#[doc(hidden)]
 pub struct IterLimitIter<I> {
     parent: I,
     count: u64,

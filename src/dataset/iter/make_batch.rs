@@ -131,6 +131,7 @@ impl<T: Stack<Batch: Send + 'static>> MakeBatch<T> for Stacked {
 }
 
 /// Makes batches with a user function.
+#[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct BatchFn<F>(pub(super) F);
 

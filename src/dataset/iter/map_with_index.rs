@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::IterDataset;
-use super::each::{Counter, InOrder, IterMapped, IterMappedIter};
+use super::each::{Counter, InOrder, IterMapped};
 use crate::dataset::facts::Facts;
 use crate::dataset::map::Each;
 use crate::dataset::run::opaque::debug_name;
@@ -11,14 +11,8 @@ use crate::error::Result;
 /// See [`IterDatasetExt::map_with_index`](super::IterDatasetExt::map_with_index).
 pub type IterMapWithIndex<D, F> = IterMapped<D, NumberedFn<F>, Counter>;
 
-/// A pass over [`IterMapWithIndex`].
-pub type IterMapWithIndexIter<I, F> = IterMappedIter<I, NumberedFn<F>, Counter>;
-
 /// See [`IterDatasetExt::try_map_with_index`](super::IterDatasetExt::try_map_with_index).
 pub type IterTryMapWithIndex<D, F> = IterMapped<D, TryNumberedFn<F>, Counter>;
-
-/// A pass over [`IterTryMapWithIndex`].
-pub type IterTryMapWithIndexIter<I, F> = IterMappedIter<I, TryNumberedFn<F>, Counter>;
 
 /// See [`IterDatasetExt::enumerate`](super::IterDatasetExt::enumerate).
 pub type IterEnumerate<D> = IterMapWithIndex<D, fn(u64, <D as IterDataset>::Item) -> Numbered<D>>;
@@ -27,6 +21,7 @@ pub type IterEnumerate<D> = IterMapWithIndex<D, fn(u64, <D as IterDataset>::Item
 pub type Numbered<D> = (u64, <D as IterDataset>::Item);
 
 /// The function of [`IterMapWithIndex`].
+#[doc(hidden)]
 pub struct NumberedFn<F> {
     f: F,
     name: &'static str,
@@ -34,6 +29,7 @@ pub struct NumberedFn<F> {
 }
 
 /// The function of [`IterTryMapWithIndex`].
+#[doc(hidden)]
 pub struct TryNumberedFn<F> {
     f: F,
     name: &'static str,
@@ -95,6 +91,7 @@ impl<T, U, F: Fn(u64, T) -> Result<U> + Send + Sync> Each<T> for TryNumberedFn<F
 }
 
 /// Position of a pass that counts elements.
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CounterState<S> {

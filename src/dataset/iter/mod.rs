@@ -42,19 +42,17 @@ mod zip;
 
 pub use self::batch::{IterBatch, IterBatchIter};
 pub use self::cache::{CacheFlow, CacheState, IterCache, IterCacheIter};
-pub use self::combinators::IterDatasetExt;
 #[cfg(any(all(test, feature = "spec"), feature = "python"))]
 pub(crate) use self::cut::Cut;
 #[cfg(feature = "python")]
 pub(crate) use self::cut_stream::CutStream;
-pub use self::dataset::IterDataset;
 pub use self::dealt::{BatchPlan, Dealt, PartPass, PartPassOf};
 #[cfg(any(feature = "cli", feature = "python"))]
 pub(crate) use self::dealt::{keyed_by, lanes_of};
 pub(crate) use self::dealt::{keys_help, left_out, not_by_lanes, note_keys, plan_in_words};
 pub use self::each::{Counter, InOrder, IterMapped, IterMappedIter, Keep, Position};
 pub use self::fan::{FanFn, FanOut, FanState, FanStream, FanStreamIter};
-pub use self::filter::{FilterState, IterFilter, IterFilterIter};
+pub use self::filter::{FilterState, IterFilter};
 pub use self::flat_map::{FlatMapFlow, FlatMapState, IterFlatMap, IterFlatMapIter, IterTryFlatMap};
 pub use self::flow::{Flow, Flowing, Parted, PartedBy, Start};
 pub use self::interleave::{
@@ -63,18 +61,17 @@ pub use self::interleave::{
 pub use self::lanes::{IterLanes, IterLanesIter, LaneMark, LanePosition, LanesState, lanes, lanes_from};
 pub use self::limit::{IterLimit, IterLimitIter, LimitFlow};
 pub use self::make_batch::{BatchFn, MakeBatch, Padding, Stacked, StackedPadded};
-pub use self::map::{IterMap, IterMapIter, IterTryMap, IterTryMapIter};
+pub use self::map::{IterMap, IterTryMap};
 #[cfg(feature = "spec")]
 pub(crate) use self::map_with_index::ENUMERATE;
 pub use self::map_with_index::{
-    CounterState, IterEnumerate, IterMapWithIndex, IterMapWithIndexIter, IterTryMapWithIndex, IterTryMapWithIndexIter,
-    Numbered, NumberedFn, TryNumberedFn,
+    CounterState, IterEnumerate, IterMapWithIndex, IterTryMapWithIndex, Numbered, NumberedFn, TryNumberedFn,
 };
 pub use self::mix::{Effective, IterMix, IterMixIter, MixOrigin, MixProgress, MixState, mix};
 pub use self::open_lane::{Lanes, MadeLanes, OpenLane};
-pub use self::pass::{DatasetIterator, InPlace, NextStacked};
+pub use self::pass::{InPlace, NextStacked};
 pub(crate) use self::planned::{PlanBatches, PlannedOwn, pass_over_plan};
-pub use self::random_map::{IterRandomMap, IterRandomMapIter, IterTryRandomMap, IterTryRandomMapIter};
+pub use self::random_map::{IterRandomMap, IterTryRandomMap};
 pub use self::rebatch::{IterRebatch, IterRebatchIter, RebatchFlow, RebatchState};
 pub use self::repeat::{IterRepeat, IterRepeatIter, RepeatFlow, RepeatState};
 pub use self::scan::{IterScan, IterScanIter, ScanFlow, ScanState};
@@ -84,6 +81,8 @@ pub use self::stream::{Stream, StreamIter};
 pub use self::stream_batch::{StreamBatch, StreamBatchIter};
 pub use self::window_shuffle::{IterWindowShuffle, IterWindowShuffleIter, WindowFlow, WindowShuffleState};
 pub use self::zip::{IterZip, IterZipAll, IterZipAllIter, IterZipIter, ZipLength, ZipState, zip_all};
+#[doc(hidden)]
+pub use self::{combinators::IterDatasetExt, dataset::IterDataset, pass::DatasetIterator};
 pub use crate::dataset::run::prefix::StreamState;
 pub use crate::dataset::run::skipping::BadRecords;
 pub use crate::dataset::run::thresholds::{FilterThresholds, Watch};

@@ -1,17 +1,11 @@
-use super::each::{Counter, IterMapped, IterMappedIter};
+use super::each::{Counter, IterMapped};
 use crate::dataset::map::{DrawFn, TryDrawFn};
 
 /// See [`IterDatasetExt::random_map`](super::IterDatasetExt::random_map).
 pub type IterRandomMap<D, F> = IterMapped<D, DrawFn<F>, Counter>;
 
-/// A pass over [`IterRandomMap`].
-pub type IterRandomMapIter<I, F> = IterMappedIter<I, DrawFn<F>, Counter>;
-
 /// See [`IterDatasetExt::try_random_map`](super::IterDatasetExt::try_random_map).
 pub type IterTryRandomMap<D, F> = IterMapped<D, TryDrawFn<F>, Counter>;
-
-/// A pass over [`IterTryRandomMap`].
-pub type IterTryRandomMapIter<I, F> = IterMappedIter<I, TryDrawFn<F>, Counter>;
 
 #[cfg(test)]
 mod tests {

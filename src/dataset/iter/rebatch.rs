@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 pub type IterRebatch<D> = Flowing<D, RebatchFlow>;
 
 /// [`Flow`] of [`IterRebatch`].
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct RebatchFlow {
     pub(super) size: usize,
@@ -52,6 +53,7 @@ impl<I: DatasetIterator<Item = Batch>> Flow<I> for RebatchFlow {
 }
 
 /// A pass over [`IterRebatch`].
+#[doc(hidden)]
 pub struct IterRebatchIter<I: DatasetIterator> {
     parent: I,
     size: usize,
@@ -74,6 +76,7 @@ struct Open<S> {
 }
 
 /// Position of an [`IterRebatchIter`].
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RebatchState<S> {

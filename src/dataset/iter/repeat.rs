@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 pub type IterRepeat<D> = Flowing<D, RepeatFlow>;
 
 /// [`Flow`] of [`IterRepeat`].
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct RepeatFlow {
     pub(super) epochs: Option<u64>,
@@ -51,6 +52,7 @@ impl<I: DatasetIterator> Flow<I> for RepeatFlow {
 }
 
 /// A pass over [`IterRepeat`].
+#[doc(hidden)]
 pub struct IterRepeatIter<I: DatasetIterator> {
     parent: I,
     start: I::State,
@@ -62,6 +64,7 @@ pub struct IterRepeatIter<I: DatasetIterator> {
 }
 
 /// Position of an [`IterRepeatIter`].
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RepeatState<S> {

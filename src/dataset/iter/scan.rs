@@ -15,6 +15,7 @@ use crate::error::Result;
 pub type IterScan<D, S, F> = Flowing<D, ScanFlow<S, F>>;
 
 /// [`Flow`] of [`IterScan`].
+#[doc(hidden)]
 pub struct ScanFlow<S, F> {
     initial: S,
     f: Arc<F>,
@@ -56,6 +57,7 @@ where
 }
 
 /// A pass over [`IterScan`].
+#[doc(hidden)]
 pub struct IterScanIter<I, S, F> {
     parent: I,
     value: S,
@@ -64,6 +66,7 @@ pub struct IterScanIter<I, S, F> {
 }
 
 /// Position of an [`IterScanIter`].
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScanState<P, S> {

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 pub type IterSkip<D> = Flowing<D, SkipFlow>;
 
 /// [`Flow`] of [`IterSkip`].
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct SkipFlow {
     pub(super) count: u64,
@@ -43,6 +44,7 @@ impl<I: DatasetIterator> Flow<I> for SkipFlow {
 }
 
 /// A pass over [`IterSkip`].
+#[doc(hidden)]
 pub struct IterSkipIter<I> {
     parent: I,
     count: u64,

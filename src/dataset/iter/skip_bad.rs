@@ -17,6 +17,7 @@ pub type IterSkipBad<D> = Flowing<D, SkipBadFlow>;
 const NAME: &str = "skip_bad_records";
 
 /// [`Flow`] of [`IterSkipBad`].
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct SkipBadFlow {
     pub(super) policy: BadRecords,
@@ -46,6 +47,7 @@ impl<I: DatasetIterator> Flow<I> for SkipBadFlow {
 }
 
 /// A pass over [`IterSkipBad`].
+#[doc(hidden)]
 pub struct IterSkipBadIter<I> {
     parent: I,
     bad: Skipping,
@@ -55,6 +57,7 @@ pub struct IterSkipBadIter<I> {
 }
 
 /// Position of an [`IterSkipBadIter`].
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SkipBadState<P> {

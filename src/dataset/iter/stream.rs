@@ -212,6 +212,7 @@ where
 }
 
 /// A pass over a [`Stream`].
+#[doc(hidden)]
 pub struct StreamIter<D: MapDataset> {
     prefix: Prefix<D>,
     stage: StageId,

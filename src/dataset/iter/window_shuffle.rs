@@ -16,6 +16,7 @@ use crate::rng::{DEFAULT_ROUNDS, permutation};
 pub type IterWindowShuffle<D> = Flowing<D, WindowFlow>;
 
 /// [`Flow`] of [`IterWindowShuffle`].
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct WindowFlow {
     pub(super) window: usize,
@@ -70,6 +71,7 @@ impl<I: DatasetIterator<Item: Send>> Flow<I> for WindowFlow {
 }
 
 /// A pass over [`IterWindowShuffle`].
+#[doc(hidden)]
 pub struct IterWindowShuffleIter<I: DatasetIterator> {
     parent: I,
     window: usize,
@@ -89,6 +91,7 @@ pub struct IterWindowShuffleIter<I: DatasetIterator> {
 }
 
 /// Position of an [`IterWindowShuffleIter`].
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WindowShuffleState<S> {

@@ -67,6 +67,7 @@ impl<A: IterDataset, B: IterDataset> IterDataset for IterZip<A, B> {
 }
 
 /// A pass over [`IterZip`].
+#[doc(hidden)]
 pub struct IterZipIter<A, B> {
     first: A,
     second: B,
@@ -77,6 +78,7 @@ pub struct IterZipIter<A, B> {
 }
 
 /// Position of a zip.
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ZipState<S> {
@@ -202,6 +204,7 @@ impl<D: IterDataset> IterDataset for IterZipAll<D> {
 }
 
 /// A pass over [`IterZipAll`].
+#[doc(hidden)]
 pub struct IterZipAllIter<I> {
     parents: Siblings<I>,
     length: ZipLength,

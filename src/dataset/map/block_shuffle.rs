@@ -16,6 +16,7 @@ use crate::units;
 pub type BlockShuffle<D> = Ordered<D, BlockOrder>;
 
 /// The order of [`BlockShuffle`].
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct BlockOrder {
     window_blocks: usize,

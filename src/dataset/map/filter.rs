@@ -8,6 +8,7 @@ use crate::error::Result;
 pub type Filter<D, P> = Mapped<D, FilterFn<P>>;
 
 /// The function of [`Filter`].
+#[doc(hidden)]
 #[derive(Clone)]
 pub struct FilterFn<P>(pub(in crate::dataset) P);
 

@@ -11,10 +11,12 @@ pub type Map<D, F> = Mapped<D, MapFn<F>>;
 pub type TryMap<D, F> = Mapped<D, TryMapFn<F>>;
 
 /// The function of [`Map`].
+#[doc(hidden)]
 #[derive(Clone)]
 pub struct MapFn<F>(pub(in crate::dataset) F);
 
 /// The function of [`TryMap`].
+#[doc(hidden)]
 #[derive(Clone)]
 pub struct TryMapFn<F>(pub(in crate::dataset) F);
 

@@ -32,6 +32,7 @@ pub type MapWithIndex<D, F> = Mapped<D, IndexFn<F>>;
 pub type TryMapWithIndex<D, F> = Mapped<D, TryIndexFn<F>>;
 
 /// The function of [`MapWithIndex`].
+#[doc(hidden)]
 #[derive(Clone)]
 pub struct IndexFn<F> {
     f: F,
@@ -39,6 +40,7 @@ pub struct IndexFn<F> {
 }
 
 /// The function of [`TryMapWithIndex`].
+#[doc(hidden)]
 #[derive(Clone)]
 pub struct TryIndexFn<F> {
     f: F,

@@ -36,9 +36,8 @@ mod zip;
 pub(super) use self::batch::stacked;
 pub use self::batch::{Batch, MakeFixed, Stacking};
 pub use self::block_shuffle::{BlockOrder, BlockShuffle};
-pub use self::combinators::MapDatasetExt;
 pub use self::concatenate::Concatenate;
-pub use self::dataset::{BulkRead, GetStacked, MapDataset};
+pub use self::dataset::{BulkRead, GetStacked};
 pub use self::decoded::{Decoded, Shuffled};
 pub(super) use self::each::apply;
 pub use self::each::{Each, Mapped};
@@ -63,4 +62,6 @@ pub use self::source::{RandomAccess, Source};
 pub use self::split::{Split, SplitOrder, SplitSizes};
 pub use self::window_shuffle::{WindowOrder, WindowShuffle};
 pub use self::zip::{Zip, ZipAll};
+#[doc(hidden)]
+pub use self::{combinators::MapDatasetExt, dataset::MapDataset};
 pub use crate::element::{Many, ManySlots};

@@ -15,6 +15,7 @@ pub type RandomMap<D, F> = Mapped<D, DrawFn<F>>;
 pub type TryRandomMap<D, F> = Mapped<D, TryDrawFn<F>>;
 
 /// The function of [`RandomMap`].
+#[doc(hidden)]
 #[derive(Clone)]
 pub struct DrawFn<F> {
     f: F,
@@ -22,6 +23,7 @@ pub struct DrawFn<F> {
 }
 
 /// The function of [`TryRandomMap`].
+#[doc(hidden)]
 #[derive(Clone)]
 pub struct TryDrawFn<F> {
     f: F,

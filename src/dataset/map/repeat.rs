@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 pub type Repeat<D> = Ordered<D, RepeatOrder>;
 
 /// The order of [`Repeat`]: consecutive epochs.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct RepeatOrder {
     num_epochs: Option<u64>,

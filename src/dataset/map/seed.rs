@@ -9,6 +9,7 @@ use crate::error::Result;
 pub type Seed<D> = Ordered<D, SeedOrder>;
 
 /// The order of [`Seed`]. Keeps the order of its parent, and sets the seed of later stages.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct SeedOrder(pub(in crate::dataset) u32);
 

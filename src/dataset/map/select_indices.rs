@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 pub type SelectIndices<D> = Ordered<D, IndicesOrder>;
 
 /// The order of [`SelectIndices`]: a list of indices.
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct IndicesOrder {
     indices: Arc<[u64]>,

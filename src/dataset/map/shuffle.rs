@@ -11,6 +11,7 @@ use crate::rng::{EpochShuffle, IndexShuffle};
 pub type Shuffle<D> = Ordered<D, ShuffleOrder>;
 
 /// The order of [`MapDatasetExt::shuffle`](super::MapDatasetExt::shuffle).
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct ShuffleOrder {
     seed: StageSeed,

@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 pub type Slice<D> = Ordered<D, SliceOrder>;
 
 /// The order of [`Slice`]: elements at equal distances.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct SliceOrder {
     asked: Asked,

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 pub type Slots<D> = Mapped<D, SlotsFn>;
 
 /// The function of [`Slots`].
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct SlotsFn;
 

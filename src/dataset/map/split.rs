@@ -80,6 +80,7 @@ impl SplitSizes {
 }
 
 /// The order of [`Split`]: the elements of one part.
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct SplitOrder {
     sizes: SplitSizes,

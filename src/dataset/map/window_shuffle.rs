@@ -10,6 +10,7 @@ use crate::rng::IndexShuffle;
 pub type WindowShuffle<D> = Ordered<D, WindowOrder>;
 
 /// The order of [`WindowShuffle`].
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct WindowOrder {
     window_size: u64,

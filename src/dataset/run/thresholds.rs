@@ -49,6 +49,7 @@ impl FilterThresholds {
 }
 
 /// Counts the dropped elements of each window.
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Watch {
     pub(in crate::dataset) thresholds: FilterThresholds,

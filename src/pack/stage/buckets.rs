@@ -129,6 +129,7 @@ impl fmt::Display for LengthBucketOptions {
 pub type LengthBuckets<D> = Flowing<D, LengthBucketsFlow>;
 
 /// Stage implementation of [`LengthBuckets`].
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct LengthBucketsFlow(Arc<LengthBucketOptions>);
 
@@ -249,6 +250,7 @@ impl PlanBatches<Element> for PlannedBuckets {
 }
 
 /// Pass over [`LengthBuckets`].
+#[doc(hidden)]
 pub struct LengthBucketsIter<I: DatasetIterator> {
     parent: Tracked<I>,
     options: Arc<LengthBucketOptions>,
@@ -263,6 +265,7 @@ pub struct LengthBucketsIter<I: DatasetIterator> {
 /// Position of a [`LengthBucketsIter`].
 ///
 /// Contains the oldest element that was not yielded, and a bitmap of the later elements that were.
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LengthBucketsState<S> {

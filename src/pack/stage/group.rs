@@ -26,6 +26,7 @@ use crate::pack::concat::{Cursor, Fed};
 pub type GroupPack<D> = Flowing<D, GroupPackFlow>;
 
 /// Stage implementation of [`GroupPack`].
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct GroupPackFlow(Arc<GroupPlan>);
 
@@ -104,6 +105,7 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for GroupPackFlow {
 }
 
 /// Pass over a [`GroupPack`].
+#[doc(hidden)]
 pub struct GroupPackIter<I: DatasetIterator> {
     parent: Tracked<I>,
     plan: Arc<GroupPlan>,
@@ -156,6 +158,7 @@ struct Rows {
 }
 
 /// Position of a [`GroupPackIter`]: the start of its group, and the number of rows yielded from the group.
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GroupPackState<S> {

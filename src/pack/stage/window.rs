@@ -25,6 +25,7 @@ const NAME: &str = "window_pack";
 pub type WindowPack<D> = Flowing<D, WindowPackFlow>;
 
 /// Stage implementation of [`WindowPack`].
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct WindowPackFlow(Arc<WindowPackOptions>);
 
@@ -94,6 +95,7 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for WindowPackFlow {
 }
 
 /// Pass over a [`WindowPack`].
+#[doc(hidden)]
 pub struct WindowPackIter<I: DatasetIterator> {
     parent: Tracked<I>,
     options: Arc<WindowPackOptions>,
@@ -116,6 +118,7 @@ pub struct WindowPackIter<I: DatasetIterator> {
 /// Position of a [`WindowPackIter`].
 ///
 /// Contains the oldest sequence of the window, and a bitmap of the later sequences already in rows.
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WindowPackState<S> {

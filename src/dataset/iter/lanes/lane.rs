@@ -19,6 +19,7 @@ pub(super) const MARK_EVERY: u64 = 64;
 ///
 /// A mark follows every error, and every 64th element since the last mark. Marks do not depend on the reader or on
 /// its segments.
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, bound(serialize = "S: Serialize", deserialize = "S: Deserialize<'de>"))]
 pub struct LanePosition<S> {
@@ -32,6 +33,7 @@ pub struct LanePosition<S> {
 }
 
 /// A place in a lane from which reading can continue.
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LaneMark<S> {

@@ -13,6 +13,7 @@ use crate::dataset::run::opaque::debug_name;
 use crate::error::{Error, Result};
 
 /// A pass over [`IterLanes`](super::IterLanes).
+#[doc(hidden)]
 pub struct IterLanesIter<L: OpenLane>(Rounds<Reader<L>, StateOf<L>>);
 
 /// Reads lanes for a pass.

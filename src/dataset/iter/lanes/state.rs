@@ -17,6 +17,7 @@ use super::lane::LanePosition;
     into = "Written<S>",
     bound(serialize = "S: Clone + Serialize", deserialize = "S: Deserialize<'de>")
 )]
+#[doc(hidden)]
 pub struct LanesState<S> {
     next_lane: usize,
     then: Arc<Vec<Option<LanePosition<S>>>>,

@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::rng::{Origin, TokenTurns, Turns};
 
 /// A pass over [`IterMix`](super::IterMix).
+#[doc(hidden)]
 pub struct IterMixIter<I: DatasetIterator> {
     parents: Siblings<I>,
     turns: Counted,

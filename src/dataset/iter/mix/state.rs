@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::rng::Schedule;
 
 /// Position of an [`IterMixIter`](super::IterMixIter).
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MixState<S> {

@@ -202,6 +202,7 @@ where
 }
 
 /// A pass over [`StreamBatch`]. Its state is the stream's: between batches there is nothing else to store.
+#[doc(hidden)]
 pub struct StreamBatchIter<D: MapDataset<Item: 'static>, M: MakeBatch<D::Item>> {
     prefix: Prefix<D, Batching<M>>,
     batching: Arc<Batching<M>>,
