@@ -3,7 +3,8 @@
 //!     cargo run --release --example custom_source
 
 use gristmill::dataset::map::{RandomAccess, Source, SourceFacts};
-use gristmill::{Array, Buffer, DType, Element, Load, MapDatasetExt, Result};
+use gristmill::prelude::*;
+use gristmill::{Array, Buffer, DType, Element, Result};
 
 /// Images drawn on demand: record `i` is a `side × side` gradient with its number as the label.
 struct Gradients {

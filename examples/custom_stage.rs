@@ -4,7 +4,8 @@
 
 use gristmill::cx::StageId;
 use gristmill::dataset::{Node, Role, map::Range, plan::PlanOf, plan::Planning, stage_after};
-use gristmill::{Cx, DatasetIterator, IterDataset, IterDatasetExt, Load, MapDatasetExt, Result, Runtime, Stage};
+use gristmill::prelude::*;
+use gristmill::{Cx, Result, Runtime};
 
 struct EveryNth<D> {
     parent: D,

@@ -7,7 +7,8 @@ use std::process::Command;
 
 use gristmill::dataset::map::Range;
 use gristmill::element::OrderHash;
-use gristmill::{Checkpoint, Error, IterDatasetExt, Load, MapDatasetExt, Result};
+use gristmill::prelude::*;
+use gristmill::{Checkpoint, Error, Result};
 use serde::{Deserialize, Serialize};
 
 /// State that a trainer saves beside its weights: the loader's position, and here the digest of all batches so far.

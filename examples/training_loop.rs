@@ -4,8 +4,9 @@
 
 use std::time::{Duration, Instant};
 
+use gristmill::Result;
 use gristmill::dataset::map::Range;
-use gristmill::{Load, MapDatasetExt, Result};
+use gristmill::prelude::*;
 
 /// Simulates a training step: reads the batch, then keeps a core busy for the duration of an accelerator's step.
 fn train_step((_, ys): &(Vec<i64>, Vec<f32>), loss: &mut f32) {
