@@ -17,6 +17,8 @@ mod piece;
 mod recorder;
 mod records;
 mod sample;
+#[cfg(all(feature = "workers", target_os = "linux"))]
+mod tally;
 pub(crate) mod turn;
 mod waits;
 
@@ -34,13 +36,13 @@ use self::piece::Pieces;
 #[cfg(feature = "cli")]
 pub(crate) use self::recorder::Command;
 pub(crate) use self::recorder::HostCounts;
-#[cfg(all(feature = "workers", target_os = "linux"))]
-pub(crate) use self::recorder::Tally;
 pub use self::recorder::{Counts, Recorder, StageTally};
 pub(crate) use self::records::{
     Batch, Chunk, Fill, History, LEVELS, News, Seen, Snapshot, Stretch, Taken, WorkerMemory,
 };
 use self::sample::{Sample, clock_ns};
+#[cfg(all(feature = "workers", target_os = "linux"))]
+pub(crate) use self::tally::Tally;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use self::waits::Hold;
 pub(crate) use self::waits::{Account, Shares};

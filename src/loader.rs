@@ -172,36 +172,9 @@ impl<D: IterDataset + 'static> Loader<D> {
         self.host.parted.as_ref()?.rows()
     }
 
-    /// Returns true if the loader yields no more elements.
-    #[cfg(feature = "python")]
-    pub(crate) fn is_over(&self) -> bool {
-        self.ended
-    }
-
     /// Returns the number of elements delivered, including elements before a resume.
     pub fn delivered(&self) -> u64 {
         self.position.delivered
-    }
-
-    /// Borrows the state that [`state`](Self::state) writes.
-    #[cfg(feature = "pjrt")]
-    pub(crate) fn typed_state(&self) -> &StateOf<D> {
-        &self.position.state
-    }
-
-    /// Makes the checkpoint of an earlier state.
-    #[cfg(feature = "pjrt")]
-    pub(crate) fn checkpoint_at(&self, delivered: u64, state: &StateOf<D>) -> Result<Checkpoint> {
-        self.identity.at(delivered, state)
-    }
-
-    /// Returns true if [`next`](Iterator::next) would not wait for other threads or processes.
-    #[cfg(feature = "pjrt")]
-    pub(crate) fn is_ready(&self) -> bool {
-        match &self.drive {
-            Drive::Inline { .. } => true,
-            Drive::Ahead(ahead) => ahead.get().is_none_or(Ahead::is_ready),
-        }
     }
 
     /// Returns true if elements are made ahead of the consumer, so that some may be ready.
@@ -250,16 +223,6 @@ impl<D: IterDataset + 'static> Loader<D> {
         let keys = self.key_recorder.iter().flat_map(|recorder| recorder.remarks());
         let changes = self.identity.accepted_changes().iter().map(|change| format!("accepted change: {change}"));
         Remarks { part, remarks: dealt.chain(keys).chain(self.run.failed().remark()).chain(changes).collect() }
-    }
-
-    /// Records a wait of the consumer for the interpreter's lock. `given`: the wait came after the last element was returned;
-    /// otherwise it came before the consumer could check for an element.
-    #[cfg(feature = "python")]
-    pub(crate) fn note_lock(&self, from: Instant, to: Instant, given: bool) {
-        match given {
-            true => self.recorder.waits().late(self.meter.delivered.saturating_sub(1), Cause::Lock, from, to),
-            false => self.recorder.waits().kept(Cause::Lock, from, to),
-        }
     }
 
     /// Records the time that a loop `around` this loader has waited outside of it.
@@ -361,6 +324,44 @@ impl<D: IterDataset + 'static> Loader<D> {
             self.note_first();
         }
         Ok(Poll::Ready(Some(element)))
+    }
+}
+
+#[cfg(feature = "python")]
+impl<D: IterDataset + 'static> Loader<D> {
+    /// Returns true if the loader yields no more elements.
+    pub(crate) fn is_over(&self) -> bool {
+        self.ended
+    }
+
+    /// Records a wait of the consumer for the interpreter's lock. `given`: the wait came after the last element was returned;
+    /// otherwise it came before the consumer could check for an element.
+    pub(crate) fn note_lock(&self, from: Instant, to: Instant, given: bool) {
+        match given {
+            true => self.recorder.waits().late(self.meter.delivered.saturating_sub(1), Cause::Lock, from, to),
+            false => self.recorder.waits().kept(Cause::Lock, from, to),
+        }
+    }
+}
+
+#[cfg(feature = "pjrt")]
+impl<D: IterDataset + 'static> Loader<D> {
+    /// Borrows the state that [`state`](Self::state) writes.
+    pub(crate) fn typed_state(&self) -> &StateOf<D> {
+        &self.position.state
+    }
+
+    /// Makes the checkpoint of an earlier state.
+    pub(crate) fn checkpoint_at(&self, delivered: u64, state: &StateOf<D>) -> Result<Checkpoint> {
+        self.identity.at(delivered, state)
+    }
+
+    /// Returns true if [`next`](Iterator::next) would not wait for other threads or processes.
+    pub(crate) fn is_ready(&self) -> bool {
+        match &self.drive {
+            Drive::Inline { .. } => true,
+            Drive::Ahead(ahead) => ahead.get().is_none_or(Ahead::is_ready),
+        }
     }
 }
 

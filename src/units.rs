@@ -3,27 +3,12 @@
 //! [`Bytes`] formats all amounts of memory and of data. Byte counts of a format are printed as whole numbers, because users
 //! search for these numbers. Examples are the size of a record or a header, or a limit written in a file.
 
+#[cfg(any(feature = "spec", all(feature = "workers", target_os = "linux")))]
+pub(crate) mod budget;
+#[cfg(any(test, all(feature = "workers", target_os = "linux")))]
+mod shown;
+
 use std::fmt;
-
-#[cfg(any(feature = "spec", all(feature = "workers", target_os = "linux")))]
-use crate::error::{Error, Result};
-
-/// Minimum RAM budget in bytes.
-#[cfg(any(feature = "spec", all(feature = "workers", target_os = "linux")))]
-pub(crate) const LEAST_BUDGET: u64 = 1 << 20;
-
-/// Checks that `bytes` can be a RAM budget. The error helps users who have left out MiB or GiB.
-///
-/// # Errors
-/// [`ErrorKind::Config`](crate::ErrorKind::Config) below 1 MiB.
-#[cfg(any(feature = "spec", all(feature = "workers", target_os = "linux")))]
-pub(crate) fn check_budget(bytes: u64) -> Result<()> {
-    if bytes >= LEAST_BUDGET {
-        return Ok(());
-    }
-    let help = format!("a number without a unit counts bytes: did you mean {bytes}MiB?");
-    Err(Error::config(format!("ram_budget is {bytes} bytes, and must be 1 MiB or more")).help(help))
-}
 
 /// Formats a whole number in groups of three digits: `1 234 567`.
 pub(crate) fn grouped(n: u64) -> String {
@@ -80,10 +65,6 @@ pub(crate) struct Bytes(pub(crate) u64);
 /// Units with their powers of two, largest first.
 const UNITS: [(i32, &str); 6] = [(60, "EiB"), (50, "PiB"), (40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
 
-/// Maximum error of sums of floating-point numbers: far less than a byte.
-#[cfg(any(test, all(feature = "workers", target_os = "linux")))]
-const NEARLY: f64 = 1e-3;
-
 impl Bytes {
     /// Returns the power of two of the unit, the unit, and the number of decimals.
     fn scale(self) -> (i32, &'static str, i32) {
@@ -101,30 +82,6 @@ impl Bytes {
     fn number(self) -> String {
         let (power, _, digits) = self.scale();
         format!("{:.*}", digits as usize, self.0 as f64 / 2f64.powi(power))
-    }
-
-    /// Returns the amount that is printed for `bytes`, or the next larger amount, for messages about sufficient amounts.
-    #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
-    pub(crate) fn at_least(bytes: u64) -> Self {
-        let (step, shown) = Self(bytes).shown();
-        Self(if shown + NEARLY < bytes as f64 { (shown + step).ceil() as u64 } else { bytes })
-    }
-
-    /// Returns the amount that is printed for `bytes`, or the next smaller amount, for messages about permitted amounts.
-    #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
-    pub(crate) fn at_most(bytes: u64) -> Self {
-        let (step, shown) = Self(bytes).shown();
-        Self(if shown - NEARLY > bytes as f64 { (shown - step).floor() as u64 } else { bytes })
-    }
-
-    /// Returns the value of the last digit, and the printed number of bytes.
-    #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
-    fn shown(self) -> (f64, f64) {
-        let (power, _, digits) = self.scale();
-        let unit = 2f64.powi(power);
-        // Parses the printed number, because printing rounds a tie to an even digit.
-        let printed: f64 = self.number().parse().unwrap_or(f64::MAX);
-        (unit / 10f64.powi(digits), printed * unit)
     }
 }
 

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 #[cfg(feature = "python")]
 use super::made::waited_for_lock;
 use super::sample::SHARE;
-#[cfg(target_os = "linux")]
 use super::turn;
 
 /// Times of a piece of work, in nanoseconds: on a core, blocked, and waiting for a lock. The remainder is time spent waiting for
@@ -149,8 +148,18 @@ mod os {
     use std::mem::MaybeUninit;
     use std::time::Duration;
 
+    /// Returns the time of the calling thread on a core.
+    pub(super) fn thread_cpu() -> Option<Duration> {
+        clock(libc::CLOCK_THREAD_CPUTIME_ID)
+    }
+
+    /// Returns the time of all threads of this process on cores.
+    pub(super) fn process_cpu() -> Option<Duration> {
+        clock(libc::CLOCK_PROCESS_CPUTIME_ID)
+    }
+
     /// Reads a clock. Returns `None` if the clock is not available.
-    pub(super) fn clock(which: libc::clockid_t) -> Option<Duration> {
+    fn clock(which: libc::clockid_t) -> Option<Duration> {
         let mut time = MaybeUninit::<libc::timespec>::uninit();
         // SAFETY: the time is written when the call succeeds, and read only then.
         let time = unsafe {
@@ -176,46 +185,45 @@ mod os {
     }
 }
 
-#[cfg(target_os = "linux")]
-impl Thread {
-    fn now() -> Self {
-        let cpu = os::clock(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or_default();
-        Self { cpu_ns: cpu.as_nanos() as u64, yields: os::yields().unwrap_or(0), turns_ns: turn::waited_ns() }
+/// A system that does not report the resource use of a thread.
+#[cfg(not(target_os = "linux"))]
+mod os {
+    use std::time::Duration;
+
+    pub(super) fn thread_cpu() -> Option<Duration> {
+        None
+    }
+
+    pub(super) fn process_cpu() -> Option<Duration> {
+        None
+    }
+
+    pub(super) fn yields() -> Option<u64> {
+        None
     }
 }
 
-#[cfg(not(target_os = "linux"))]
 impl Thread {
     fn now() -> Self {
-        Self::default()
+        let cpu = os::thread_cpu().unwrap_or_default();
+        Self { cpu_ns: cpu.as_nanos() as u64, yields: os::yields().unwrap_or(0), turns_ns: turn::waited_ns() }
     }
 }
 
 /// Returns true if this system reports the resource use of a thread.
 fn is_known() -> bool {
-    #[cfg(target_os = "linux")]
-    {
-        static KNOWN: OnceLock<bool> = OnceLock::new();
-        *KNOWN.get_or_init(|| os::clock(libc::CLOCK_THREAD_CPUTIME_ID).is_some() && os::yields().is_some())
-    }
-    #[cfg(not(target_os = "linux"))]
-    false
+    static KNOWN: OnceLock<bool> = OnceLock::new();
+    *KNOWN.get_or_init(|| os::thread_cpu().is_some() && os::yields().is_some())
 }
 
 /// Returns the time of the calling thread on a core, or zero if the system does not report it.
 pub(crate) fn thread_cpu() -> Duration {
-    #[cfg(target_os = "linux")]
-    return os::clock(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or_default();
-    #[cfg(not(target_os = "linux"))]
-    Duration::ZERO
+    os::thread_cpu().unwrap_or_default()
 }
 
 /// Returns the time of all threads of this process on cores, or zero if the system does not report it.
 pub(crate) fn process_cpu() -> Duration {
-    #[cfg(target_os = "linux")]
-    return os::clock(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or_default();
-    #[cfg(not(target_os = "linux"))]
-    Duration::ZERO
+    os::process_cpu().unwrap_or_default()
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -7,8 +7,6 @@ use super::Cause;
 use super::beside::Beside;
 use super::given::Given;
 use super::made::Off;
-#[cfg(all(feature = "workers", target_os = "linux"))]
-use super::records::WorkerMemory;
 use super::records::{News, Records, Seen, Snapshot, Taken};
 use super::waits::{LongWait, Shares, StoreUse, Waits};
 use crate::sync::Locked;
@@ -88,13 +86,13 @@ impl Default for StageTally {
 #[derive(Debug)]
 pub struct Recorder {
     stages: Mutex<Vec<StageTally>>,
-    notes: Mutex<Vec<(String, u64)>>,
+    pub(super) notes: Mutex<Vec<(String, u64)>>,
     waits: Waits,
     beside: Mutex<Beside>,
     /// Records of batches and chunks. `None` if none are kept.
-    records: Option<Records>,
+    pub(super) records: Option<Records>,
     /// Other machines by name, each with its part of every stage, by stage id.
-    hosts: Mutex<Vec<(String, Vec<HostCounts>)>>,
+    pub(super) hosts: Mutex<Vec<(String, Vec<HostCounts>)>>,
     #[cfg(feature = "cli")]
     command: std::sync::OnceLock<Command>,
 }
@@ -160,18 +158,6 @@ impl Recorder {
         (Duration::from_nanos(wait_ns), Duration::from_secs_f64(lock_s))
     }
 
-    /// Marks the pass as the run of a command.
-    #[cfg(feature = "cli")]
-    pub(crate) fn set_command(&self, command: Command) {
-        let _ = self.command.set(command);
-    }
-
-    /// Returns the command that runs the pass, if any.
-    #[cfg(feature = "cli")]
-    pub(crate) fn command(&self) -> Option<Command> {
-        self.command.get().copied()
-    }
-
     /// Returns the log of waits.
     pub(crate) fn waits(&self) -> &Waits {
         &self.waits
@@ -220,14 +206,6 @@ impl Recorder {
         self.beside.locked().note(so_far);
     }
 
-    /// Records the present memory use of workers.
-    #[cfg(all(feature = "workers", target_os = "linux"))]
-    pub(crate) fn workers_use(&self, memory: WorkerMemory) {
-        if let Some(records) = &self.records {
-            records.workers_use(memory);
-        }
-    }
-
     /// Returns the nanoseconds of own work of every stage so far, by id.
     fn work(&self) -> Vec<u64> {
         self.stages().iter().map(|stage| stage.counts.self_ns).collect()
@@ -252,54 +230,6 @@ impl Recorder {
     /// Returns the counted remarks so far (`"sequences split"`, `"bad records skipped"`), in order of first occurrence.
     pub fn notes(&self) -> Vec<(String, u64)> {
         self.notes.locked().clone()
-    }
-
-    /// Removes and returns the counts since the last call, for the recorder of another process.
-    #[cfg(all(feature = "workers", target_os = "linux"))]
-    pub(crate) fn drain(&self) -> Tally {
-        let mut stages = self.stages();
-        let taken = stages.iter_mut().enumerate().filter(|(_, tally)| tally.counts != Counts::default());
-        let stages = taken.map(|(stage, tally)| StageCounts::take(stage as u32, tally)).collect();
-        let notes = std::mem::take(&mut *self.notes.locked());
-        Tally { stages, notes }
-    }
-
-    /// Adds the counts of another process. `host` names its machine, or is empty for this machine. Unknown stages are ignored.
-    #[cfg(all(feature = "workers", target_os = "linux"))]
-    pub(crate) fn add(&self, tally: Tally, host: &str) {
-        if !host.is_empty() {
-            self.add_of_host(&tally, host);
-        }
-        let mut stages = self.stages();
-        for own in tally.stages {
-            let Some(total) = stages.get_mut(own.stage as usize) else { continue };
-            total.counts.add(&own.counts);
-            for (ns, count) in own.latency {
-                let _ = total.latency.record_n(ns, count);
-            }
-        }
-        drop(stages);
-        tally.notes.iter().for_each(|(what, count)| self.note(what, *count));
-    }
-
-    #[cfg(all(feature = "workers", target_os = "linux"))]
-    fn add_of_host(&self, tally: &Tally, host: &str) {
-        let count = self.stages().len();
-        let mut hosts = self.hosts.locked();
-        let at = place_of(&mut hosts, host);
-        hosts[at].1.resize(count, HostCounts::default());
-        for own in &tally.stages {
-            if let Some(total) = hosts[at].1.get_mut(own.stage as usize) {
-                total.elements += own.counts.elements;
-                total.self_ns += own.counts.self_ns;
-            }
-        }
-    }
-
-    /// Returns the number of another machine in records, or `None` for this machine.
-    #[cfg(all(feature = "workers", target_os = "linux"))]
-    pub(crate) fn number_of_host(&self, host: &str) -> Option<u16> {
-        if host.is_empty() { None } else { u16::try_from(place_of(&mut self.hosts.locked(), host)).ok() }
     }
 
     /// Returns up to `most` of the longest waits so far, the longest first.
@@ -327,38 +257,16 @@ impl Recorder {
     }
 }
 
-/// Returns the index of a machine in the list. Adds the machine if it is new.
-#[cfg(all(feature = "workers", target_os = "linux"))]
-fn place_of(hosts: &mut Vec<(String, Vec<HostCounts>)>, host: &str) -> usize {
-    hosts.iter().position(|(name, _)| name == host).unwrap_or_else(|| {
-        hosts.push((host.to_owned(), Vec::new()));
-        hosts.len() - 1
-    })
-}
+#[cfg(feature = "cli")]
+impl Recorder {
+    /// Marks the pass as the run of a command.
+    pub(crate) fn set_command(&self, command: Command) {
+        let _ = self.command.set(command);
+    }
 
-/// Counts recorded in another process.
-#[cfg(all(feature = "workers", target_os = "linux"))]
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Tally {
-    stages: Vec<StageCounts>,
-    notes: Vec<(String, u64)>,
-}
-
-#[cfg(all(feature = "workers", target_os = "linux"))]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct StageCounts {
-    stage: u32,
-    counts: Counts,
-    /// Nanoseconds and their counts.
-    latency: Vec<(u64, u64)>,
-}
-
-#[cfg(all(feature = "workers", target_os = "linux"))]
-impl StageCounts {
-    fn take(stage: u32, tally: &mut StageTally) -> Self {
-        let latency = tally.latency.iter_recorded().map(|v| (v.value_iterated_to(), v.count_at_value())).collect();
-        tally.latency.reset();
-        Self { stage, counts: std::mem::take(&mut tally.counts), latency }
+    /// Returns the command that runs the pass, if any.
+    pub(crate) fn command(&self) -> Option<Command> {
+        self.command.get().copied()
     }
 }
 

@@ -177,27 +177,9 @@ impl Context {
         self.skipped.locked().iter().any(|error| error.file() == Some(file))
     }
 
-    /// The errors of the shards that were left out.
-    #[cfg(feature = "cli")]
-    pub(crate) fn skipped(&self) -> Vec<String> {
-        self.skipped.locked().iter().map(ToString::to_string).collect()
-    }
-
     /// Makes the context of something whose elements have these columns.
     pub(crate) fn of_columns(&self, columns: Vec<String>) -> Self {
         Self { columns: Some(columns), named: self.named.clone(), ..Self::new(self.folder.clone()) }
-    }
-
-    /// Nothing is known of the elements, and nothing is read to learn it.
-    #[cfg(feature = "python")]
-    pub(crate) fn unknown() -> Self {
-        Self::new(PathBuf::new()).blind()
-    }
-
-    /// Makes the context after a function of the user.
-    #[cfg(feature = "python")]
-    pub(crate) fn blind(self) -> Self {
-        Self { columns: None, looks: false, ..self }
     }
 
     /// Reads one element to learn the columns. What fails here fails again, with its place, when the pipeline runs.
@@ -255,16 +237,36 @@ impl Context {
         place
     }
 
-    /// The places that were named.
-    #[cfg(feature = "cli")]
-    pub(crate) fn named(&self) -> Vec<Location> {
-        self.named.locked().clone()
-    }
-
     /// The path of a file that must be there.
     pub(crate) fn existing(&self, node: &Node) -> Result<Location> {
         let file = self.resolve(&String::decode(node)?);
         if file.may_exist() { Ok(file) } else { Err(missing(node, file.as_ref())) }
+    }
+}
+
+#[cfg(feature = "cli")]
+impl Context {
+    /// The errors of the shards that were left out.
+    pub(crate) fn skipped(&self) -> Vec<String> {
+        self.skipped.locked().iter().map(ToString::to_string).collect()
+    }
+
+    /// The places that were named.
+    pub(crate) fn named(&self) -> Vec<Location> {
+        self.named.locked().clone()
+    }
+}
+
+#[cfg(feature = "python")]
+impl Context {
+    /// Nothing is known of the elements, and nothing is read to learn it.
+    pub(crate) fn unknown() -> Self {
+        Self::new(PathBuf::new()).blind()
+    }
+
+    /// Makes the context after a function of the user.
+    pub(crate) fn blind(self) -> Self {
+        Self { columns: None, looks: false, ..self }
     }
 }
 

@@ -44,18 +44,6 @@ impl<T: 'static, U: 'static> NamedFn<T, U> {
         }
     }
 
-    /// Makes a function of the user.
-    #[cfg(feature = "python")]
-    pub(crate) fn foreign(self) -> Self {
-        Self { native: false, ..self }
-    }
-
-    /// Makes a function with a faster form for many elements.
-    #[cfg(feature = "python")]
-    pub(crate) fn together(self, together: impl Fn(Many<T>) -> Many<U> + Send + Sync + 'static) -> Self {
-        Self { together: Some(Arc::new(together)), ..self }
-    }
-
     /// Makes a stage of random access after `parent`.
     pub(crate) fn after<D: Stage>(self, parent: D) -> Mapped<D, Self> {
         Mapped::new(parent, |_| self)
@@ -64,6 +52,19 @@ impl<T: 'static, U: 'static> NamedFn<T, U> {
     /// Makes a stage of the stream `parent`.
     pub(crate) fn in_order<D: Stage>(self, parent: D) -> IterMapped<D, Self, ()> {
         Flowing::new(parent, |_| InOrder::new(self, ()))
+    }
+}
+
+#[cfg(feature = "python")]
+impl<T: 'static, U: 'static> NamedFn<T, U> {
+    /// Makes a function of the user.
+    pub(crate) fn foreign(self) -> Self {
+        Self { native: false, ..self }
+    }
+
+    /// Makes a function with a faster form for many elements.
+    pub(crate) fn together(self, together: impl Fn(Many<T>) -> Many<U> + Send + Sync + 'static) -> Self {
+        Self { together: Some(Arc::new(together)), ..self }
     }
 }
 

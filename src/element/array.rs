@@ -51,23 +51,6 @@ impl Array {
         Ok(Self { dtype, shape: Shape::new(shape), data })
     }
 
-    /// Makes an array of `rank` dimensions, at most 2, over `data`, whose length must match them.
-    #[cfg(all(feature = "workers", target_os = "linux"))]
-    #[inline(always)]
-    pub(crate) fn flat(dtype: DType, rank: u8, dims: [usize; 2], data: Buffer) -> Self {
-        let array = Self { dtype, shape: Shape::Flat { rank, dims }, data };
-        debug_assert_eq!(Some(array.data.len()), array.shape().iter().try_fold(dtype.size(), |n, &d| n.checked_mul(d)));
-        array
-    }
-
-    /// Returns an array of equal dtype and shape over `data`, whose length must equal the current length.
-    #[cfg(all(feature = "workers", target_os = "linux"))]
-    #[inline(always)]
-    pub(crate) fn with_data(&self, data: Buffer) -> Self {
-        debug_assert_eq!(self.data.len(), data.len());
-        Self { dtype: self.dtype, shape: self.shape.clone(), data }
-    }
-
     /// Makes an array of shape `[]` from one number, stored inline.
     #[inline]
     pub fn scalar<T: Scalar>(value: T) -> Self {
@@ -220,6 +203,24 @@ impl Array {
         let rows = self.rows(row..row.checked_add(1)?)?;
         let shape = Shape::new(&self.shape()[1..]);
         Some(Self { shape, ..rows })
+    }
+}
+
+#[cfg(all(feature = "workers", target_os = "linux"))]
+impl Array {
+    /// Makes an array of `rank` dimensions, at most 2, over `data`, whose length must match them.
+    #[inline(always)]
+    pub(crate) fn flat(dtype: DType, rank: u8, dims: [usize; 2], data: Buffer) -> Self {
+        let array = Self { dtype, shape: Shape::Flat { rank, dims }, data };
+        debug_assert_eq!(Some(array.data.len()), array.shape().iter().try_fold(dtype.size(), |n, &d| n.checked_mul(d)));
+        array
+    }
+
+    /// Returns an array of equal dtype and shape over `data`, whose length must equal the current length.
+    #[inline(always)]
+    pub(crate) fn with_data(&self, data: Buffer) -> Self {
+        debug_assert_eq!(self.data.len(), data.len());
+        Self { dtype: self.dtype, shape: self.shape.clone(), data }
     }
 }
 

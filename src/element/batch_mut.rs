@@ -1,5 +1,10 @@
 //! Batches that are written in place, column by column, with rows in any order.
 
+#[cfg(feature = "columns")]
+mod runs;
+
+#[cfg(feature = "columns")]
+pub(crate) use self::runs::Run;
 use super::stack::is_listed;
 use super::{Array, ArrayMut, DType, Element, Name, Value};
 use crate::error::{Error, Result};
@@ -27,23 +32,6 @@ pub(crate) struct ListMut {
 pub(crate) struct RowsMut {
     first: Array,
     out: ArrayMut,
-}
-
-/// A range of consecutive rows: the first source row, the first row in the batch, and the length.
-#[cfg(feature = "columns")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
-    pub(crate) from: usize,
-    pub(crate) to: usize,
-    pub(crate) len: usize,
-}
-
-#[cfg(feature = "columns")]
-impl Run {
-    /// Iterates over the rows of all `runs`, as pairs of source row and row in the batch.
-    pub(crate) fn rows(runs: &[Self]) -> impl Iterator<Item = (usize, usize)> {
-        runs.iter().flat_map(|run| (run.from..run.from + run.len).zip(run.to..))
-    }
 }
 
 impl BatchMut {
@@ -159,38 +147,6 @@ impl RowsMut {
         self.out.bytes_mut().get_mut(start..start.checked_add(rows.len())?)?.copy_from_slice(rows);
         Some(())
     }
-
-    #[cfg(feature = "columns")]
-    /// Writes `runs` of rows of `data`, an array of contiguous rows; `None` if a run is out of bounds.
-    pub(crate) fn copy_runs(&mut self, runs: &[Run], data: &[u8]) -> Option<()> {
-        let size = self.first.bytes().len();
-        // A row of a single number is moved as a value, which costs a fraction of a copy of variable length.
-        match size {
-            1 => return move_runs::<1>(self.out.bytes_mut(), runs, data),
-            2 => return move_runs::<2>(self.out.bytes_mut(), runs, data),
-            4 => return move_runs::<4>(self.out.bytes_mut(), runs, data),
-            8 => return move_runs::<8>(self.out.bytes_mut(), runs, data),
-            _ => {}
-        }
-        runs.iter().try_for_each(|run| {
-            let start = run.from.checked_mul(size)?;
-            self.copy(run.to, data.get(start..start.checked_add(run.len.checked_mul(size)?)?)?)
-        })
-    }
-}
-
-#[cfg(feature = "columns")]
-fn move_runs<const SIZE: usize>(out: &mut [u8], runs: &[Run], data: &[u8]) -> Option<()> {
-    let ((out, _), (data, _)) = (out.as_chunks_mut::<SIZE>(), data.as_chunks::<SIZE>());
-    for run in runs {
-        if run.len == 1 {
-            *out.get_mut(run.to)? = *data.get(run.from)?;
-        } else {
-            let rows = data.get(run.from..run.from.checked_add(run.len)?)?;
-            out.get_mut(run.to..run.to.checked_add(run.len)?)?.copy_from_slice(rows);
-        }
-    }
-    Some(())
 }
 
 #[cfg(test)]
@@ -223,29 +179,6 @@ mod tests {
             Element::new().with("y", Array::scalar(1i32)).with("in", Element::new()),
         ] {
             assert!(batch.put(1, other).is_none());
-        }
-    }
-
-    #[cfg(feature = "columns")]
-    #[test]
-    fn runs_go_where_they_belong() {
-        for width in [1usize, 2, 3] {
-            let row = |x: usize| vec![x as i32; width];
-            let first = Element::new().with("x", Array::from_vec(row(0)));
-            let data: Vec<i32> = (0..10).flat_map(row).collect();
-            let mut batch = BatchMut::like(&first, 4).unwrap();
-            let (_, column) = batch.columns_mut().next().unwrap();
-            let ColumnMut::Array(rows) = column else { panic!("numbers are an array") };
-            assert!(rows.holds(DType::I32, &[width]) && !rows.holds(DType::I32, &[]));
-            let runs = [Run { from: 5, to: 1, len: 3 }, Run { from: 9, to: 0, len: 1 }];
-            rows.copy_runs(&runs, bytemuck::cast_slice(&data)).unwrap();
-            for beyond in
-                [Run { from: 9, to: 0, len: 2 }, Run { from: 0, to: 3, len: 2 }, Run { from: 10, to: 0, len: 1 }]
-            {
-                assert!(rows.copy_runs(&[beyond], bytemuck::cast_slice(&data)).is_none());
-            }
-            let expected: Vec<i32> = [9, 5, 6, 7].into_iter().flat_map(row).collect();
-            assert_eq!(batch.finish().array("x").unwrap().as_slice::<i32>().unwrap(), expected);
         }
     }
 }

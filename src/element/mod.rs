@@ -14,6 +14,8 @@ mod many;
 mod padded;
 mod part;
 mod ragged;
+#[cfg(any(feature = "array_record", feature = "store"))]
+pub(crate) mod room;
 mod rows;
 pub(crate) mod spare;
 mod spec;
@@ -159,19 +161,6 @@ impl Element {
         Self { fields }
     }
 
-    /// Returns an element of null fields with these unique names; write the values through [`place_mut`](Self::place_mut).
-    #[cfg(any(feature = "columns", feature = "csv"))]
-    pub(crate) fn nulls(names: &[Name]) -> Self {
-        Self { fields: names.iter().map(|name| (name.clone(), Value::Null)).collect() }
-    }
-
-    /// Returns the value of field `at`, which must exist.
-    #[cfg(any(feature = "columns", feature = "csv"))]
-    #[inline]
-    pub(crate) fn place_mut(&mut self, at: usize) -> &mut Value {
-        &mut self.fields[at].1
-    }
-
     /// Adds a field, or replaces the value of an existing field in place.
     #[must_use]
     pub fn with(mut self, name: impl AsRef<str>, value: impl Into<Value>) -> Self {
@@ -264,6 +253,20 @@ impl Element {
     /// Returns the payload bytes of all fields.
     pub fn nbytes(&self) -> usize {
         self.fields.iter().map(|(_, v)| v.nbytes()).sum()
+    }
+}
+
+#[cfg(any(feature = "columns", feature = "csv"))]
+impl Element {
+    /// Returns an element of null fields with these unique names; write the values through [`place_mut`](Self::place_mut).
+    pub(crate) fn nulls(names: &[Name]) -> Self {
+        Self { fields: names.iter().map(|name| (name.clone(), Value::Null)).collect() }
+    }
+
+    /// Returns the value of field `at`, which must exist.
+    #[inline]
+    pub(crate) fn place_mut(&mut self, at: usize) -> &mut Value {
+        &mut self.fields[at].1
     }
 }
 

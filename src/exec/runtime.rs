@@ -138,12 +138,6 @@ impl Runtime {
         Self { engine, recorder, ..Self::default() }
     }
 
-    /// Sets the clock of a consumer that is already watched.
-    #[cfg(all(feature = "workers", target_os = "linux"))]
-    pub(crate) fn with_demand(self, demand: Arc<Demand>) -> Self {
-        Self { demand, ..self }
-    }
-
     /// Sets the keys by which rows can be planned.
     pub(crate) fn with_keys(self, keys: Option<Arc<dyn KeySource>>) -> Self {
         Self { keys, ..self }
@@ -291,12 +285,6 @@ impl Runtime {
         false
     }
 
-    /// Returns the name of a stage across processes.
-    #[cfg(all(feature = "workers", target_os = "linux"))]
-    pub(crate) fn border(&self, stage: crate::cx::StageId) -> Border {
-        super::remote::border(self.base, stage, self.share)
-    }
-
     /// Collects the counts of other processes.
     pub(crate) fn sync(&self) {
         self.sync_within(SYNC);
@@ -372,5 +360,18 @@ impl Runtime {
             #[cfg(all(feature = "workers", target_os = "linux"))]
             Engine::Serving(_) => Duration::ZERO,
         }
+    }
+}
+
+#[cfg(all(feature = "workers", target_os = "linux"))]
+impl Runtime {
+    /// Sets the clock of a consumer that is already watched.
+    pub(crate) fn with_demand(self, demand: Arc<Demand>) -> Self {
+        Self { demand, ..self }
+    }
+
+    /// Returns the name of a stage across processes.
+    pub(crate) fn border(&self, stage: crate::cx::StageId) -> Border {
+        super::remote::border(self.base, stage, self.share)
     }
 }

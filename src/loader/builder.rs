@@ -62,7 +62,6 @@ pub struct LoaderBuilder<D: IterDataset> {
     #[cfg(feature = "cli")]
     command: Option<Command>,
     /// Counted remarks for the report, from before the pass.
-    #[cfg(feature = "cli")]
     notes: Vec<(&'static str, u64)>,
 }
 
@@ -91,7 +90,6 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             viewers: Viewers::default(),
             #[cfg(feature = "cli")]
             command: None,
-            #[cfg(feature = "cli")]
             notes: Vec::new(),
         }
     }
@@ -99,13 +97,6 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
     /// Returns the pipeline.
     pub(crate) fn dataset(&self) -> &D {
         &self.dataset
-    }
-
-    /// Adds the number of shards that the pipeline leaves out to the report.
-    #[cfg(feature = "cli")]
-    pub(crate) fn skipped_shards(mut self, shards: usize) -> Self {
-        self.notes.extend((shards > 0).then_some(("bad shards skipped", shards as u64)));
-        self
     }
 
     /// Evaluates elements by `backend`, instead of an [`executor`](Self::executor).
@@ -154,13 +145,6 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
     #[doc(hidden)]
     pub fn keep_records(mut self, keep: bool) -> Self {
         self.keeps_records = keep;
-        self
-    }
-
-    /// Marks the pass as the run of a command. `is_drained`: the command's loop discards the elements.
-    #[cfg(feature = "cli")]
-    pub(crate) fn command(mut self, is_drained: bool) -> Self {
-        self.command = Some(Command { is_drained, cpu: Cpu::now() });
         self
     }
 
@@ -285,7 +269,6 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         let recorder = if self.keeps_records { Recorder::new(stages) } else { Recorder::without_records(stages) };
         #[cfg(feature = "cli")]
         self.command.into_iter().for_each(|command| recorder.set_command(command));
-        #[cfg(feature = "cli")]
         self.notes.iter().for_each(|(what, count)| recorder.note(what, *count));
         let (run, executor) = self.runtime(&recorder)?;
         let limit = self.timeout.map(Limit::new);
@@ -361,6 +344,21 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             return backend.start(&self.dataset, recorder);
         }
         Ok((Runtime::new(self.executor, Some(recorder.clone()))?, self.executor.to_string()))
+    }
+}
+
+#[cfg(feature = "cli")]
+impl<D: IterDataset + 'static> LoaderBuilder<D> {
+    /// Adds the number of shards that the pipeline leaves out to the report.
+    pub(crate) fn skipped_shards(mut self, shards: usize) -> Self {
+        self.notes.extend((shards > 0).then_some(("bad shards skipped", shards as u64)));
+        self
+    }
+
+    /// Marks the pass as the run of a command. `is_drained`: the command's loop discards the elements.
+    pub(crate) fn command(mut self, is_drained: bool) -> Self {
+        self.command = Some(Command { is_drained, cpu: Cpu::now() });
+        self
     }
 }
 

@@ -41,7 +41,6 @@ pub(super) struct Guarded<T> {
     /// Last statement of this host.
     said: Option<Statement>,
     /// Error of a meeting that was held before the consumer asked for the next element.
-    #[cfg(feature = "python")]
     error: Option<Error>,
 }
 
@@ -82,7 +81,6 @@ impl<T> Guarded<T> {
             failed: None,
             origin: Origin::here(),
             said: None,
-            #[cfg(feature = "python")]
             error: None,
         }
     }
@@ -367,7 +365,6 @@ impl<D: IterDataset + 'static> Loader<D> {
         let (Some(guarded), Some(parted)) = (&mut self.host.guarded, &self.host.parted) else {
             return Ok(Poll::Ready(()));
         };
-        #[cfg(feature = "python")]
         if let Some(error) = guarded.error.take() {
             return Err(error);
         }
@@ -380,10 +377,12 @@ impl<D: IterDataset + 'static> Loader<D> {
         };
         guarded.meet(&here, patience)
     }
+}
 
+#[cfg(feature = "python")]
+impl<D: IterDataset + 'static> Loader<D> {
     /// Returns true if other hosts have not posted their due statements within `patience`.
     /// Used by callers that would otherwise hold a lock that other hosts need in order to post.
-    #[cfg(feature = "python")]
     pub(crate) fn waits_for_others(&mut self, patience: Duration) -> bool {
         let met = if self.ended { Ok(Poll::Ready(())) } else { self.meet(Some(patience)) };
         match (met, &mut self.host.guarded) {
@@ -397,7 +396,6 @@ impl<D: IterDataset + 'static> Loader<D> {
 
     /// Takes over the guard of `other`, a pass over the same rows.
     /// The series of rounds continues, unless all hosts begin `anew` here.
-    #[cfg(feature = "python")]
     pub(crate) fn take_guard(&mut self, other: &mut Self, anew: bool) {
         self.host.guarded = other.host.guarded.take();
         if let Some(guarded) = &mut self.host.guarded {
@@ -407,13 +405,11 @@ impl<D: IterDataset + 'static> Loader<D> {
     }
 
     /// Stops the comparison with other hosts.
-    #[cfg(feature = "python")]
     pub(crate) fn unguard(&mut self) {
         self.host.guarded = None;
     }
 
     /// Posts the error that ended this pass to the other hosts.
-    #[cfg(feature = "python")]
     pub(crate) fn tell_failure(&mut self) {
         if let Some(guarded) = &mut self.host.guarded {
             guarded.tell();

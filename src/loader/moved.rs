@@ -17,24 +17,6 @@ fn too_busy() -> Error {
 }
 
 impl<D: IterDataset + 'static> Loader<D> {
-    /// Moves to the position of `checkpoint`, with the same threads, worker processes and open files.
-    /// Returns false if this requires other threads: after the end, after an error, and if a thread is still busy.
-    ///
-    /// # Errors
-    /// As [`LoaderBuilder::build`] with a checkpoint to resume. After an error the loader has ended.
-    #[cfg(feature = "python")]
-    pub(crate) fn restore(&mut self, checkpoint: &Checkpoint) -> Result<bool> {
-        self.check_process()?;
-        let identity = self.identity.after(checkpoint, self.accepts_changes)?;
-        self.host.guarded.iter_mut().for_each(Guarded::restart);
-        let has_gone = self.go_to(typed_state::<D>(checkpoint.state.clone())?, checkpoint.delivered)?;
-        if has_gone {
-            identity.log_change_since(checkpoint);
-            self.identity = identity;
-        }
-        Ok(has_gone)
-    }
-
     /// Takes back the last `count` elements, at most 2, which the loader then delivers again.
     ///
     /// A trainer calls `back` for a step that other hosts did not commit.
@@ -86,29 +68,6 @@ impl<D: IterDataset + 'static> Loader<D> {
         self.limit.iter_mut().for_each(Limit::end);
     }
 
-    /// Takes back element number `delivered`, which could not be handed over.
-    ///
-    /// The state before that element is current until [`hand_over`](Self::hand_over) or a call that moves the loader.
-    /// Returns false if another thread has taken more elements since.
-    #[cfg(feature = "python")]
-    pub(crate) fn withhold(&mut self, delivered: u64) -> bool {
-        if self.position.delivered != delivered || self.position.withheld.is_some() {
-            return false;
-        }
-        let Some(before) = self.position.earlier.pop_front() else { return false };
-        self.position.withheld = Some(std::mem::replace(&mut self.position.state, before));
-        self.position.delivered -= 1;
-        true
-    }
-
-    /// Counts the withheld element as delivered. Returns false if the loader has moved since, so that another element is next.
-    #[cfg(feature = "python")]
-    pub(crate) fn hand_over(&mut self) -> bool {
-        let Some(after) = self.position.withheld.take() else { return false };
-        self.position.advance(after);
-        true
-    }
-
     /// Moves to `state`: see [`restore`](Self::restore).
     fn go_to(&mut self, state: StateOf<D>, delivered: u64) -> Result<bool> {
         self.forget_elements();
@@ -155,5 +114,46 @@ impl<D: IterDataset + 'static> Loader<D> {
         }
         self.position.earlier = earlier;
         Ok(())
+    }
+}
+
+#[cfg(feature = "python")]
+impl<D: IterDataset + 'static> Loader<D> {
+    /// Moves to the position of `checkpoint`, with the same threads, worker processes and open files.
+    /// Returns false if this requires other threads: after the end, after an error, and if a thread is still busy.
+    ///
+    /// # Errors
+    /// As [`LoaderBuilder::build`] with a checkpoint to resume. After an error the loader has ended.
+    pub(crate) fn restore(&mut self, checkpoint: &Checkpoint) -> Result<bool> {
+        self.check_process()?;
+        let identity = self.identity.after(checkpoint, self.accepts_changes)?;
+        self.host.guarded.iter_mut().for_each(Guarded::restart);
+        let has_gone = self.go_to(typed_state::<D>(checkpoint.state.clone())?, checkpoint.delivered)?;
+        if has_gone {
+            identity.log_change_since(checkpoint);
+            self.identity = identity;
+        }
+        Ok(has_gone)
+    }
+
+    /// Takes back element number `delivered`, which could not be handed over.
+    ///
+    /// The state before that element is current until [`hand_over`](Self::hand_over) or a call that moves the loader.
+    /// Returns false if another thread has taken more elements since.
+    pub(crate) fn withhold(&mut self, delivered: u64) -> bool {
+        if self.position.delivered != delivered || self.position.withheld.is_some() {
+            return false;
+        }
+        let Some(before) = self.position.earlier.pop_front() else { return false };
+        self.position.withheld = Some(std::mem::replace(&mut self.position.state, before));
+        self.position.delivered -= 1;
+        true
+    }
+
+    /// Counts the withheld element as delivered. Returns false if the loader has moved since, so that another element is next.
+    pub(crate) fn hand_over(&mut self) -> bool {
+        let Some(after) = self.position.withheld.take() else { return false };
+        self.position.advance(after);
+        true
     }
 }

@@ -155,24 +155,6 @@ impl<D: IterDataset + 'static> Loader<D> {
         Some(if place.number == 0 { place.pid.to_string() } else { format!("{}.{}", place.pid, place.number) })
     }
 
-    /// Shows viewers the times that a loop in another language measured `around` each call of [`next`](Iterator::next).
-    #[cfg(feature = "python")]
-    pub(crate) fn show_around(&self, around: &Arc<Mutex<ConsumerMeter>>) {
-        if let Some(watched) = self.watched.as_ref().and_then(Ours::get) {
-            watched.live.show_around(around.clone());
-        }
-    }
-
-    /// Moves the viewers of `other`, a pass over the same pipeline, to this pass.
-    #[cfg(feature = "python")]
-    pub(crate) fn take_viewers(&mut self, other: &mut Self) {
-        self.watched = other.watched.take();
-        if let Some(watched) = self.watched.as_mut().and_then(Ours::get_mut) {
-            watched.told = None;
-            watched.live.show(Some(subject(&self.dataset, &self.executor, &self.recorder, &self.run)));
-        }
-    }
-
     /// Sends the consumer's times to the viewers, if an update is due or the pass has ended.
     #[inline]
     pub(super) fn tell_viewers(&mut self) {
@@ -204,5 +186,24 @@ impl<D: IterDataset + 'static> Loader<D> {
         watched.told = Some(Instant::now());
         let (meter, account) = (self.meter.clone(), self.recorder.waits().account());
         watched.live.tell(Told { meter, account, first: self.first.clone(), remarks, around: None, ended });
+    }
+}
+
+#[cfg(feature = "python")]
+impl<D: IterDataset + 'static> Loader<D> {
+    /// Shows viewers the times that a loop in another language measured `around` each call of [`next`](Iterator::next).
+    pub(crate) fn show_around(&self, around: &Arc<Mutex<ConsumerMeter>>) {
+        if let Some(watched) = self.watched.as_ref().and_then(Ours::get) {
+            watched.live.show_around(around.clone());
+        }
+    }
+
+    /// Moves the viewers of `other`, a pass over the same pipeline, to this pass.
+    pub(crate) fn take_viewers(&mut self, other: &mut Self) {
+        self.watched = other.watched.take();
+        if let Some(watched) = self.watched.as_mut().and_then(Ours::get_mut) {
+            watched.told = None;
+            watched.live.show(Some(subject(&self.dataset, &self.executor, &self.recorder, &self.run)));
+        }
     }
 }

@@ -123,9 +123,11 @@ impl Rows {
         let arrays = self.0.bind(py).iter().map(|object| object.cast_into_exact::<PyUntypedArray>().ok());
         buffer::alike(&arrays.collect::<Option<Vec<_>>>()?, read)
     }
+}
 
+#[cfg(all(feature = "workers", target_os = "linux"))]
+impl Rows {
     /// Bytes of the first.
-    #[cfg(all(feature = "workers", target_os = "linux"))]
     fn first_bytes(&self, py: Python<'_>) -> Option<usize> {
         let first = self.0.bind(py).get_item(0).ok()?.cast_into::<PyUntypedArray>().ok()?;
         Some(first.len() * first.dtype().itemsize())
@@ -133,7 +135,6 @@ impl Rows {
 
     /// Returns the addresses of the bytes, after dtype and shape of the batch. The arrays must be large, consecutive
     /// in memory, and without other references.
-    #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn run(&self, py: Python<'_>) -> Option<(DType, Vec<usize>, Range<usize>)> {
         self.first_bytes(py).filter(|&bytes| bytes >= LEAST)?;
         let rows = self.0.bind(py);

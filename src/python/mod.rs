@@ -58,7 +58,7 @@ mod sink;
 mod source;
 mod stream_source;
 mod streams;
-#[cfg(all(feature = "tf_record", feature = "compress"))]
+#[cfg(feature = "tf_record")]
 mod tf_record;
 mod tokenizers;
 mod tree;
@@ -139,10 +139,11 @@ fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     #[cfg(feature = "cli")]
     module.add_function(wrap_pyfunction!(cli::cli, module)?)?;
     #[cfg(feature = "columns")]
-    module.add_class::<arrow::PyRecordBatch>()?;
-    #[cfg(feature = "columns")]
-    module.add_class::<arrow::PyRecordBatchStream>()?;
-    #[cfg(all(feature = "tf_record", feature = "compress"))]
+    {
+        module.add_class::<arrow::PyRecordBatch>()?;
+        module.add_class::<arrow::PyRecordBatchStream>()?;
+    }
+    #[cfg(feature = "tf_record")]
     module.add_class::<tf_record::PyTfRecordReader>()?;
     module.add_class::<dlpack::Lease>()?;
     loader_options::add_to(module)?;

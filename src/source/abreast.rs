@@ -9,14 +9,14 @@ use crate::place::Location;
 /// Returns the number of threads for reading the beginnings and ends of files: the number of concurrent requests if a
 /// file is in a store. Returns 0 if all files are local: a thread per core is enough.
 pub(crate) fn ends<'a>(files: impl IntoIterator<Item = &'a Location>) -> usize {
-    if files.into_iter().any(Location::is_object) { requests_abreast(0) } else { 0 }
+    if files.into_iter().any(Location::is_object) { crate::store::abreast(0) } else { 0 }
 }
 
 /// Returns the number of threads for reading files whole. The number is lower if the largest objects would exceed the
 /// memory for blocks.
 pub(crate) fn whole(files: &Contents) -> usize {
     let far = files.iter().filter(|(file, _)| file.is_object());
-    far.map(|(_, content)| content.len()).max().map_or(0, requests_abreast)
+    far.map(|(_, content)| content.len()).max().map_or(0, crate::store::abreast)
 }
 
 /// Runs `work` on each open file, in parallel. `work` reads beginnings and ends of files.
@@ -25,14 +25,4 @@ pub(crate) fn try_each<R: Send>(
     work: impl Fn((Location, Content)) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
     cores::try_map_on(ends(contents.iter().map(|(file, _)| file)), contents, work)
-}
-
-#[cfg(feature = "store")]
-fn requests_abreast(bytes: u64) -> usize {
-    crate::store::abreast(bytes)
-}
-
-#[cfg(not(feature = "store"))]
-fn requests_abreast(_: u64) -> usize {
-    0
 }

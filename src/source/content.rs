@@ -10,7 +10,6 @@ use std::sync::Arc;
 use super::abreast;
 use super::files::{self, FileId, Patterns};
 use super::formats::Format;
-#[cfg(feature = "array_record")]
 use super::pieces::Pieces;
 use super::signs::compression;
 use super::stdin;
@@ -20,7 +19,6 @@ use crate::element::{Buffer, Owner};
 use crate::error::{Error, ErrorKind, Result};
 use crate::mmap::{Access, Mapping};
 use crate::place::{self, Location};
-#[cfg(feature = "store")]
 use crate::store::{END, Object};
 
 /// The content of a file. Formats read only the ranges they need, so a remote file is not transferred whole.
@@ -33,7 +31,6 @@ enum Kind {
     Here(Buffer),
     /// Mapped, with the hash of a sample if it was already computed.
     Mapped(Buffer, Arc<Mapping>, Option<u64>),
-    #[cfg(feature = "store")]
     Far(Arc<Object>),
     /// Standard input. Has no length, and is read once, front to back.
     Piped,
@@ -50,10 +47,7 @@ impl Content {
     pub(crate) fn open(location: &Location, access: Access) -> Result<Self> {
         let path = match location {
             Location::Local(path) => path,
-            #[cfg(feature = "store")]
             Location::Object(url) => return Self::far(url, Object::open(url)?),
-            #[cfg(not(feature = "store"))]
-            Location::Object(url) => return Err(crate::store::lacking(url)),
         };
         if stdin::is_piped(path) {
             return Err(stdin::refused("has no random access, which is needed here"));
@@ -82,7 +76,6 @@ impl Content {
     /// Opens a file whose end is read first. One request fetches version and end if a listing gave the size.
     pub(crate) fn open_end(location: &Location, access: Access) -> Result<Self> {
         match location {
-            #[cfg(feature = "store")]
             Location::Object(url) => {
                 let content = Self::far(url, Object::open_end(url)?)?;
                 content.fetch(std::slice::from_ref(&(content.len().saturating_sub(END)..content.len())));
@@ -92,7 +85,6 @@ impl Content {
         }
     }
 
-    #[cfg(feature = "store")]
     fn far(url: &Path, object: Arc<Object>) -> Result<Self> {
         check_begun(url, object.len())?;
         Ok(Self(Kind::Far(object)))
@@ -102,7 +94,6 @@ impl Content {
     pub(crate) fn len(&self) -> u64 {
         match &self.0 {
             Kind::Here(bytes) | Kind::Mapped(bytes, ..) => bytes.len() as u64,
-            #[cfg(feature = "store")]
             Kind::Far(object) => object.len(),
             Kind::Piped => u64::MAX,
         }
@@ -124,7 +115,6 @@ impl Content {
         let (start, end) = self.check(&range)?;
         match &self.0 {
             Kind::Here(bytes) | Kind::Mapped(bytes, ..) => Ok(bytes.slice(start..end).unwrap_or(Buffer::EMPTY)),
-            #[cfg(feature = "store")]
             Kind::Far(object) => object.read(range),
             Kind::Piped => Err(stdin::refused("has no random access, which is needed here")),
         }
@@ -150,11 +140,9 @@ impl Content {
     ///
     /// # Errors
     /// The errors of [`read`](Self::read), for remote files and standard input.
-    #[cfg(feature = "array_record")]
     pub(crate) fn pieces(&self, range: Range<u64>) -> Result<Pieces<'_>> {
         match &self.0 {
             Kind::Here(bytes) | Kind::Mapped(bytes, ..) => Ok(Pieces::All(bytes.as_bytes())),
-            #[cfg(feature = "store")]
             Kind::Far(object) => {
                 self.check(&range)?;
                 Ok(Pieces::Far {
@@ -171,7 +159,6 @@ impl Content {
     pub(crate) fn here(&self) -> Option<&[u8]> {
         match &self.0 {
             Kind::Here(bytes) | Kind::Mapped(bytes, ..) => Some(bytes.as_bytes()),
-            #[cfg(feature = "store")]
             Kind::Far(_) => None,
             Kind::Piped => None,
         }
@@ -181,7 +168,6 @@ impl Content {
     pub(crate) fn fetch(&self, ranges: &[Range<u64>]) {
         match (&self.0, ranges) {
             (Kind::Here(..) | Kind::Mapped(..) | Kind::Piped, _) => {}
-            #[cfg(feature = "store")]
             (Kind::Far(object), ranges) => object.fetch(ranges),
         }
     }
@@ -222,7 +208,6 @@ impl Content {
             Kind::Mapped(bytes, _, hash) => {
                 (bytes.len() as u64, hash.unwrap_or_else(|| files::sample(bytes.as_bytes())))
             }
-            #[cfg(feature = "store")]
             Kind::Far(object) => (object.len(), object.hash()),
             // The content is not known in advance.
             Kind::Piped => return FileId { name: place::STDIN.to_owned(), size: 0, hash: 0 },
@@ -235,7 +220,6 @@ impl Content {
     pub(crate) fn known_as(&self) -> Option<u64> {
         match &self.0 {
             Kind::Here(..) | Kind::Mapped(..) | Kind::Piped => None,
-            #[cfg(feature = "store")]
             Kind::Far(object) => object.known_as(),
         }
     }
@@ -244,7 +228,6 @@ impl Content {
     fn piece(&self, at: u64) -> Result<Buffer> {
         match &self.0 {
             Kind::Here(..) | Kind::Mapped(..) => self.read(at..self.len().min(at + PIECE)),
-            #[cfg(feature = "store")]
             Kind::Far(object) => object.read_on(at),
             Kind::Piped => stdin::piece(at),
         }
@@ -272,7 +255,6 @@ impl Stream {
     }
 
     /// Moves the stream out, at its current position. Leaves a stream at the end of the file.
-    #[cfg(feature = "compress")]
     pub(crate) fn take_over(&mut self) -> Self {
         let end = Self { content: self.content.clone(), piece: Buffer::EMPTY, taken: 0, next: self.content.len() };
         std::mem::replace(self, end)
@@ -335,7 +317,6 @@ pub(crate) fn fetch_all<'a, C: Into<Option<&'a Content>>>(
 
 /// Announces the next reads, in order, so that remote data arrives before it is read. A part is the number of a file
 /// and a range in it.
-#[cfg(feature = "store")]
 pub(crate) fn will_read<'a, C: Into<Option<&'a Content>>>(
     parts: impl Iterator<Item = (usize, Range<u64>)>,
     next: Upcoming<'_>,
@@ -349,15 +330,6 @@ pub(crate) fn will_read<'a, C: Into<Option<&'a Content>>>(
         }
     }
     last.iter().for_each(|object| object.go_on());
-}
-
-/// Does nothing, because this build reads no stores.
-#[cfg(not(feature = "store"))]
-pub(crate) fn will_read<'a, C: Into<Option<&'a Content>>>(
-    _: impl Iterator<Item = (usize, Range<u64>)>,
-    _: Upcoming<'_>,
-    _: impl Fn(usize) -> C,
-) {
 }
 
 /// Rejects a file whose `head` is compressed, because it has no random access. `help` is the remedy.
@@ -407,10 +379,7 @@ fn check_begun(path: &Path, len: u64) -> Result<()> {
 pub(crate) fn beside(location: &Location, access: Access) -> Result<Option<Content>> {
     let is_there = match location {
         Location::Local(path) => path.exists(),
-        #[cfg(feature = "store")]
         Location::Object(url) => Object::is_there(url)?,
-        #[cfg(not(feature = "store"))]
-        Location::Object(_) => true,
     };
     is_there.then(|| Content::open(location, access)).transpose()
 }

@@ -1,21 +1,14 @@
 //! Detection of file formats by content, and by name only if the content is ambiguous.
 
+#[cfg(feature = "spec")]
+pub(super) mod plain;
+
 use std::path::Path;
 
-#[cfg(feature = "spec")]
-use super::abreast::try_each;
 use super::content::Content;
-#[cfg(feature = "spec")]
-use super::content::{Contents, open_each};
 use super::formats::{Format, Probe};
-#[cfg(feature = "spec")]
-use super::signs::compression;
 use super::signs::no_text;
-#[cfg(feature = "spec")]
-use super::stdin::is_piped;
 use crate::error::{Error, Result};
-#[cfg(feature = "spec")]
-use crate::mmap::Access;
 use crate::place::Location;
 
 /// Detects the format of the file at `path`, or of the folder if it is a dataset.
@@ -42,32 +35,6 @@ pub fn detect(path: impl AsRef<Path>) -> Result<Format> {
 /// Returns the format of a folder that is a dataset as a whole. Returns `None` for a folder of independent files.
 pub(crate) fn detect_folder(path: &Path) -> Option<Format> {
     Format::by_folder(path)
-}
-
-/// Opens the files. Returns `None` if a file is compressed or is standard input, because such files are streams. The
-/// name of a compressed file may lack the ending.
-#[cfg(feature = "spec")]
-pub(crate) fn open_plain(files: &[Location]) -> Result<Option<Contents>> {
-    open_plain_by(files, 4, |head| compression(head).is_some())
-}
-
-/// Opens files like [`open_plain`], for a format that detects compression by the first `bytes` bytes of a file.
-#[cfg(feature = "spec")]
-pub(crate) fn open_plain_by(
-    files: &[Location],
-    bytes: u64,
-    is_compressed: impl Fn(&[u8]) -> bool + Sync,
-) -> Result<Option<Contents>> {
-    if files.iter().any(|file| is_piped(file.as_ref())) {
-        return Ok(None);
-    }
-    let head = |content: &Content| 0..content.len().min(bytes);
-    let contents = open_each(files.to_vec(), Access::Normal)?;
-    let is_plain = |(path, content): (Location, Content)| {
-        let head = content.read(head(&content)).map_err(|e| e.path(&path))?;
-        Ok((!is_compressed(head.as_bytes())).then_some((path, content)))
-    };
-    Ok(try_each(contents, is_plain)?.into_iter().collect())
 }
 
 /// Returns the format of the probed file.

@@ -155,10 +155,7 @@ fn find_one(location: &Location, extensions: &[&str]) -> Result<Vec<(Location, u
     let given = |files: Vec<Location>| files.into_iter().map(|file| (file, 0)).collect();
     let pattern = match location {
         Location::Local(pattern) => pattern,
-        #[cfg(feature = "store")]
         Location::Object(url) => return crate::store::find(url, extensions),
-        #[cfg(not(feature = "store"))]
-        Location::Object(url) => return Err(crate::store::lacking(url)),
     };
     if pattern.is_dir() {
         return in_directory(pattern, extensions);

@@ -2,18 +2,18 @@
 #![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 #[cfg(feature = "compress")]
-use std::io::BufRead;
+pub(super) mod codecs;
+#[cfg(not(feature = "compress"))]
+#[path = "inflate/no_codecs.rs"]
+mod codecs;
+
 use std::io::{self, Read};
 use std::path::Path;
 
-#[cfg(feature = "compress")]
-use flate2::bufread::{GzDecoder, ZlibDecoder};
 use memchr::memchr;
 
 use super::content::{Content, Stream};
 use super::file_stream::shorter;
-#[cfg(feature = "compress")]
-use super::lz4_frame::Lz4Decoder;
 use crate::error::{Error, Result};
 use crate::units::Bytes;
 
@@ -30,102 +30,12 @@ pub(super) trait Codec: Read + Send {
     fn file(&self) -> &Stream;
 }
 
-#[cfg(feature = "compress")]
-macro_rules! codecs {
-    ($($decoder:ty),*) => {
-        $(impl Codec for $decoder {
-            fn file(&self) -> &Stream {
-                self.get_ref()
-            }
-        })*
-    };
-}
-#[cfg(feature = "compress")]
-codecs!(zstd::stream::read::Decoder<'static, Stream>, Lz4Decoder<Stream>, ZlibDecoder<Stream>);
-
-#[cfg(feature = "compress")]
-impl Codec for Members {
-    fn file(&self) -> &Stream {
-        self.member.get_ref()
-    }
-}
-
-/// The members of a gzip file. Zeros after a member are padding, as in GNU gzip and Python.
-#[cfg(feature = "compress")]
-struct Members {
-    member: GzDecoder<Stream>,
-}
-
-#[cfg(feature = "compress")]
-impl Read for Members {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let read = self.member.read(out)?;
-            if read > 0 || out.is_empty() || !self.next_member()? {
-                return Ok(read);
-            }
-        }
-    }
-}
-
-#[cfg(feature = "compress")]
-impl Members {
-    /// Moves to the next member. Returns false if there is none.
-    fn next_member(&mut self) -> io::Result<bool> {
-        let stream = self.member.get_mut();
-        loop {
-            let ahead = stream.fill_buf()?;
-            if ahead.is_empty() {
-                return Ok(false);
-            }
-            let zeros = ahead.iter().take_while(|&&byte| byte == 0).count();
-            if zeros == 0 {
-                break;
-            }
-            stream.consume(zeros);
-        }
-        self.member = GzDecoder::new(stream.take_over());
-        Ok(true)
-    }
-}
-
 impl Decoder {
     pub(super) fn new(file: &Content, window_log: Option<u32>) -> Result<Self> {
         match super::signs::compression(file.head(4)?.as_bytes()) {
-            Some(codec) => Self::packed(codec, file, window_log),
+            Some(codec) => codecs::packed(codec, file, window_log),
             None => Ok(Self::Plain(file.stream())),
         }
-    }
-
-    #[cfg(feature = "compress")]
-    fn packed(codec: &'static str, file: &Content, window_log: Option<u32>) -> Result<Self> {
-        let stream = file.stream();
-        Ok(Self::Packed(
-            codec,
-            match codec {
-                "gzip" => Box::new(Members { member: GzDecoder::new(stream) }),
-                "lz4" => Box::new(Lz4Decoder::new(stream)),
-                _ => {
-                    let log = window_log.unwrap_or_else(|| default_window_log(file.len()));
-                    let decoder = zstd::stream::read::Decoder::with_buffer(stream).and_then(|mut decoder| {
-                        decoder.window_log_max(log)?;
-                        Ok(decoder)
-                    });
-                    Box::new(decoder.map_err(|e| Error::data(e.to_string()).offset(0))?)
-                }
-            },
-        ))
-    }
-
-    #[cfg(not(feature = "compress"))]
-    fn packed(_: &'static str, _: &Content, _: Option<u32>) -> Result<Self> {
-        Err(super::formats::Format::LineStream.lacking())
-    }
-
-    /// Opens a zlib file. Other files may begin with its two magic bytes, so only a format can detect zlib.
-    #[cfg(feature = "compress")]
-    pub(super) fn zlib(file: &Content) -> Self {
-        Self::Packed("zlib", Box::new(ZlibDecoder::new(file.stream())))
     }
 
     pub(super) fn codec(&self) -> Option<&'static str> {
@@ -148,20 +58,6 @@ impl Decoder {
             Self::Plain(stream) => stream.read(out),
             Self::Packed(_, decoder) => decoder.read(out),
         }
-    }
-
-    /// Fills `out`, or reads to the end. Returns the number of bytes read.
-    #[cfg(feature = "compress")]
-    pub(super) fn fill(&mut self, out: &mut [u8]) -> Result<usize> {
-        let mut got = 0;
-        while got < out.len() {
-            match self.read(&mut out[got..]) {
-                Ok(0) => break,
-                Ok(read) => got += read,
-                Err(error) => return Err(self.fault(error)),
-            }
-        }
-        Ok(got)
     }
 
     /// Converts an error of [`read`](Self::read), and adds the offset in the file.
@@ -189,12 +85,6 @@ pub(super) fn beginning(head: &[u8], most: usize) -> Vec<u8> {
     decoder.map_or_else(|_| Vec::new(), |decoder| first(decoder, most))
 }
 
-/// Decompresses the beginning of a zlib file, up to `most` bytes.
-#[cfg(feature = "compress")]
-pub(super) fn beginning_of_zlib(head: &[u8], most: usize) -> Vec<u8> {
-    first(Decoder::zlib(&Content::from(crate::element::Buffer::copy_from(head))), most)
-}
-
 fn first(mut decoder: Decoder, most: usize) -> Vec<u8> {
     let mut out = vec![0; most];
     let mut got = 0;
@@ -203,14 +93,6 @@ fn first(mut decoder: Decoder, most: usize) -> Vec<u8> {
     }
     out.truncate(got);
     out
-}
-
-/// Returns the default limit of a zstd window, as a base-2 logarithm, for a file of `size` bytes. The limit is 32 MiB,
-/// more for a larger file, and at most 128 MiB, the window of `zstd --long`. A small damaged file therefore cannot use
-/// much memory, and every file that `zstd` writes by default can be read.
-#[cfg(feature = "compress")]
-fn default_window_log(size: u64) -> u32 {
-    size.saturating_add(32 << 20).ilog2().clamp(25, 27)
 }
 
 /// Limits for a single file.

@@ -120,12 +120,6 @@ impl JsonlOptions {
         self.open_by(|| content::open_all(patterns, Format::Jsonl.endings(), access))
     }
 
-    /// Creates the source from open files.
-    #[cfg(feature = "spec")]
-    pub(crate) fn open_contents(self, contents: Contents) -> Result<Jsonl> {
-        self.open_by(|| Ok(contents))
-    }
-
     /// Opens files after checking the options.
     fn open_by(self, contents: impl FnOnce() -> Result<Contents>) -> Result<Jsonl> {
         let parser = RecordParser::new(self.columns, self.names)?;

@@ -16,7 +16,7 @@
 //! | safetensors | [`Safetensors`], written by [`SafetensorsWriter`] | files or rows by number | `safetensors` |
 //! | Bagz | [`Bagz`] | by number | `bagz` |
 //! | TFRecord | [`TfRecord`] | by number | `tf_record` |
-//! | TFRecord in gzip and zlib | [`TfRecordStream`] | in order | `tf_record`, `compress` |
+//! | TFRecord in gzip and zlib | [`TfRecordStream`] | in order | `tf_record` |
 //! | Parquet | [`Parquet`] | rows by number | `parquet` |
 //! | Arrow: IPC files and streams, Feather, folders of Hugging Face | [`Arrow`] | rows by number | `arrow` |
 //! | `tf.train.Example` and `SequenceExample` in the records of another source | [`Examples`] | as the records | |
@@ -98,7 +98,6 @@ mod npz;
 mod numbered;
 #[cfg(feature = "parquet")]
 mod parquet;
-#[cfg(feature = "array_record")]
 mod pieces;
 #[cfg(all(feature = "spec", any(feature = "array_record", feature = "bagz", feature = "tf_record")))]
 mod record_args;
@@ -118,32 +117,41 @@ mod utf8;
 #[cfg(feature = "webdataset")]
 mod webdataset;
 
-#[cfg(feature = "arrow")]
-pub use self::arrow_ipc::{Arrow, ArrowCompression, ArrowOptions, ArrowWriter, ArrowWriterOptions, HuggingFaceWriter};
-#[cfg(feature = "parquet")]
-pub use self::parquet::{Condition, Parquet, ParquetCompression, ParquetOptions, ParquetWriter, ParquetWriterOptions};
-#[cfg(feature = "safetensors")]
-pub use self::safetensors::{Safetensors, SafetensorsOptions, SafetensorsWriter, SafetensorsWriterOptions};
-#[cfg(feature = "array_record")]
-pub use array_record::{
-    ArrayRecord, ArrayRecordOptions, ArrayRecordWriter, ArrayRecordWriterOptions, Compression, Recovery,
-};
+/// Exports the items of formats whose features are on.
+macro_rules! exports {
+    ($($feature:literal: $format:ident { $($item:ident),* $(,)? })*) => {
+        $(#[cfg(feature = $feature)]
+        pub use self::$format::{$($item),*};)*
+    };
+}
+
+exports! {
+    "arrow": arrow_ipc { Arrow, ArrowCompression, ArrowOptions, ArrowWriter, ArrowWriterOptions, HuggingFaceWriter }
+    "parquet": parquet { Condition, Parquet, ParquetCompression, ParquetOptions, ParquetWriter, ParquetWriterOptions }
+    "safetensors": safetensors { Safetensors, SafetensorsOptions, SafetensorsWriter, SafetensorsWriterOptions }
+    "array_record": array_record {
+        ArrayRecord, ArrayRecordOptions, ArrayRecordWriter, ArrayRecordWriterOptions, Compression, Recovery
+    }
+    "bagz": bagz { Bagz, BagzOptions }
+    "csv": csv { Csv, CsvOptions, CsvType }
+    "mds": mds { Mds, MdsOptions, MdsWriter, MdsWriterOptions }
+    "compress": npz { Npz, NpzRows }
+    "tf_record": tf_record {
+        ExamplesIter, TfRecord, TfRecordIter, TfRecordOptions, TfRecordStream, TfRecordWriter, TfRecordWriterOptions
+    }
+    "webdataset": webdataset { WebDataset, WebDatasetIter, WebDatasetOptions, WebDatasetStream, WebDatasetWriter }
+}
+
 pub use bad_shards::{Shards, skip_bad_shards};
-#[cfg(feature = "bagz")]
-pub use bagz::{Bagz, BagzOptions};
 #[cfg(feature = "spec")]
 pub(crate) use content::Contents;
 #[cfg(feature = "cli")]
 pub(crate) use content::size;
-#[cfg(feature = "csv")]
-pub use csv::{Csv, CsvOptions, CsvType};
 #[cfg(all(feature = "csv", feature = "compress"))]
 pub use csv::{CsvStream, CsvStreamIter};
 pub use detect::detect;
 #[cfg(feature = "spec")]
 pub(crate) use detect::detect_folder;
-#[cfg(all(feature = "tf_record", feature = "compress"))]
-pub use example::ExamplesIter;
 #[cfg(feature = "spec")]
 pub(crate) use example::stages as example_stages;
 pub use example::{
@@ -163,13 +171,9 @@ pub use jsonl::{Jsonl, JsonlOptions};
 pub use jsonl_writer::JsonlWriter;
 pub use lines::{Lines, LinesOptions};
 #[cfg(feature = "mds")]
-pub use mds::{Mds, MdsOptions, MdsWriter, MdsWriterOptions};
-#[cfg(feature = "mds")]
 pub(crate) use mds::{mds_encoding_is_known, mds_encoding_of, mds_index};
 pub use megatron::{Megatron, MegatronOptions, MegatronUnit, MegatronWriter, MegatronWriterOptions};
 pub use npy::{Npy, NpyWriter, NpyWriterOptions};
-#[cfg(feature = "compress")]
-pub use npz::{Npz, NpzRows};
 #[cfg(feature = "cli")]
 pub(crate) use stdin::is_piped;
 #[cfg(all(feature = "workers", target_os = "linux"))]
@@ -178,16 +182,10 @@ pub use text_stream::{
     JsonLines, JsonlStream, LineParser, LineStream, PlainLines, StreamOptions, TextStream, TextStreamIter,
     TextStreamState,
 };
-#[cfg(all(feature = "python", feature = "tf_record", feature = "compress"))]
+#[cfg(all(feature = "python", feature = "tf_record"))]
 pub(crate) use tf_record::TfRecordReader;
-#[cfg(feature = "tf_record")]
-pub use tf_record::{TfRecord, TfRecordOptions, TfRecordWriter, TfRecordWriterOptions};
-#[cfg(all(feature = "tf_record", feature = "compress"))]
-pub use tf_record::{TfRecordIter, TfRecordStream};
 pub use token_crops::{Crops, RandomCrops};
 pub use tokens::{TokenLayout, TokenType, Tokens};
 pub use tokens_writer::TokensWriter;
-#[cfg(feature = "webdataset")]
-pub use webdataset::{WebDataset, WebDatasetIter, WebDatasetOptions, WebDatasetStream, WebDatasetWriter};
 
 pub use crate::mmap::{Access, Mapping};

@@ -1,18 +1,15 @@
 //! Views of a part of a file, without a copy.
+#![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
-use std::ops::Range;
-
-#[cfg(feature = "store")]
 use crate::element::Buffer;
-#[cfg(feature = "store")]
 use crate::store::BLOCK;
+use std::ops::Range;
 
 /// A view of a part of a file, without a copy.
 pub(crate) enum Pieces<'a> {
     /// The whole file, as a single slice.
     All(&'a [u8]),
     /// Blocks of an object. The first and the last block are cut.
-    #[cfg(feature = "store")]
     Far { at: u64, end: u64, blocks: Vec<Buffer> },
 }
 
@@ -21,7 +18,6 @@ impl<'a> Pieces<'a> {
     pub(crate) fn range(&self) -> Range<u64> {
         match self {
             Self::All(bytes) => 0..bytes.len() as u64,
-            #[cfg(feature = "store")]
             Self::Far { at, end, .. } => *at..*end,
         }
     }
@@ -30,7 +26,6 @@ impl<'a> Pieces<'a> {
     pub(crate) fn get(&self, range: Range<u64>) -> Option<&[u8]> {
         let (piece, at) = match self {
             Self::All(bytes) => (*bytes, 0),
-            #[cfg(feature = "store")]
             Self::Far { at, blocks, .. } => {
                 let number = range.start / BLOCK;
                 let piece = blocks.get(number.checked_sub(at / BLOCK)? as usize)?;

@@ -52,15 +52,6 @@ impl Data {
         Self::open_with(patterns, column, TokenLayout::Detect)
     }
 
-    /// Opens files whose indices, if the format needs any, are kept in `folder`.
-    ///
-    /// # Errors
-    /// Errors of [`open`](Self::open).
-    #[cfg(feature = "cli")]
-    pub(crate) fn open_indexed(patterns: impl Patterns, layout: TokenLayout, folder: Option<&Path>) -> Result<Self> {
-        Self::open_as(patterns, &[], Opening { layout, indices: folder, ..Opening::default() })
-    }
-
     /// Opens files, `.bin` files with this layout. Each of these is a single record, as an `.npz` file is.
     ///
     /// # Errors
@@ -124,40 +115,6 @@ impl Data {
         Ok(files.iter().filter(|file| !has_index(file)).cloned().collect())
     }
 
-    /// Opens the files that a pipeline names, as it would.
-    ///
-    /// # Errors
-    /// As [`build`](super::Pipeline::build).
-    #[cfg(feature = "cli")]
-    pub(crate) fn of_pipeline(pipeline: &super::Pipeline) -> Result<Self> {
-        let (dataset, _, context) = pipeline.opened()?;
-        Ok(Self { format: "pipeline", files: Vec::new(), chain: Chain::Iter(dataset), context })
-    }
-
-    /// The records as the stage `name` of pipeline files makes them, with its arguments.
-    ///
-    /// # Errors
-    /// As in a pipeline file.
-    #[cfg(feature = "cli")]
-    pub(crate) fn then(self, name: &str, arguments: &serde_json::Value) -> Result<Self> {
-        let arguments = super::json::parse(&arguments.to_string())?.value;
-        let (chain, context) = by_name::stage(self.chain, name, arguments, &self.context)?;
-        Ok(Self { chain, context, ..self })
-    }
-
-    /// Sets the policy for bad records of the stages so far.
-    #[cfg(feature = "cli")]
-    pub(crate) fn on_bad_record(self, bad: BadRecords) -> Self {
-        let is_wanted = bad != BadRecords::Error;
-        Self { chain: if is_wanted { self.chain.on_bad_record(bad) } else { self.chain }, ..self }
-    }
-
-    /// The errors of the shards that were left out.
-    #[cfg(feature = "cli")]
-    pub(crate) fn skipped(&self) -> Vec<String> {
-        self.context.skipped()
-    }
-
     /// Returns the name of the format: of its source in a pipeline file, if there is a source.
     pub fn format(&self) -> &'static str {
         self.format
@@ -173,34 +130,6 @@ impl Data {
         match &self.chain {
             Chain::Map(ds) | Chain::Stream(ds, _) => Some(ds.len()),
             Chain::Lanes(..) | Chain::Iter(_) => None,
-        }
-    }
-
-    /// Columns of types that elements lack and `format` has, and a line for each such type that is not
-    /// kept. Only `columns` count, if there are some.
-    ///
-    /// # Errors
-    /// What opening reports.
-    #[cfg(feature = "cli")]
-    #[cfg_attr(
-        not(feature = "columns"),
-        expect(unused_variables, clippy::unused_self, reason = "other formats have no types")
-    )]
-    pub(crate) fn types(&self, columns: &[String], format: SinkFormat) -> Result<(Schema, Vec<String>)> {
-        match self.format {
-            #[cfg(feature = "parquet")]
-            "parquet" => {
-                let options = crate::source::Parquet::options();
-                let options = if columns.is_empty() { options } else { options.columns(columns) };
-                Ok(typed(options.open(self.good_files())?.typed_columns(), format))
-            }
-            #[cfg(feature = "arrow")]
-            "arrow" => {
-                let options = crate::source::Arrow::options();
-                let options = if columns.is_empty() { options } else { options.columns(columns) };
-                Ok(typed(options.open(self.good_files())?.typed_columns(), format))
-            }
-            _ => Ok((Schema::new(), Vec::new())),
         }
     }
 
@@ -221,6 +150,74 @@ impl Data {
         match self.chain {
             Chain::Map(ds) | Chain::Stream(ds, _) => ds.try_map(f).boxed().to_iter().boxed(),
             chain => chain.into_iter().try_map(f).boxed(),
+        }
+    }
+}
+
+#[cfg(feature = "cli")]
+impl Data {
+    /// Opens files whose indices, if the format needs any, are kept in `folder`.
+    ///
+    /// # Errors
+    /// Errors of [`open`](Self::open).
+    pub(crate) fn open_indexed(patterns: impl Patterns, layout: TokenLayout, folder: Option<&Path>) -> Result<Self> {
+        Self::open_as(patterns, &[], Opening { layout, indices: folder, ..Opening::default() })
+    }
+
+    /// Opens the files that a pipeline names, as it would.
+    ///
+    /// # Errors
+    /// As [`build`](super::Pipeline::build).
+    pub(crate) fn of_pipeline(pipeline: &super::Pipeline) -> Result<Self> {
+        let (dataset, _, context) = pipeline.opened()?;
+        Ok(Self { format: "pipeline", files: Vec::new(), chain: Chain::Iter(dataset), context })
+    }
+
+    /// The records as the stage `name` of pipeline files makes them, with its arguments.
+    ///
+    /// # Errors
+    /// As in a pipeline file.
+    pub(crate) fn then(self, name: &str, arguments: &serde_json::Value) -> Result<Self> {
+        let arguments = super::json::parse(&arguments.to_string())?.value;
+        let (chain, context) = by_name::stage(self.chain, name, arguments, &self.context)?;
+        Ok(Self { chain, context, ..self })
+    }
+
+    /// Sets the policy for bad records of the stages so far.
+    pub(crate) fn on_bad_record(self, bad: BadRecords) -> Self {
+        let is_wanted = bad != BadRecords::Error;
+        Self { chain: if is_wanted { self.chain.on_bad_record(bad) } else { self.chain }, ..self }
+    }
+
+    /// The errors of the shards that were left out.
+    pub(crate) fn skipped(&self) -> Vec<String> {
+        self.context.skipped()
+    }
+
+    /// Columns of types that elements lack and `format` has, and a line for each such type that is not
+    /// kept. Only `columns` count, if there are some.
+    ///
+    /// # Errors
+    /// What opening reports.
+    #[cfg_attr(
+        not(feature = "columns"),
+        expect(unused_variables, clippy::unused_self, reason = "other formats have no types")
+    )]
+    pub(crate) fn types(&self, columns: &[String], format: SinkFormat) -> Result<(Schema, Vec<String>)> {
+        match self.format {
+            #[cfg(feature = "parquet")]
+            "parquet" => {
+                let options = crate::source::Parquet::options();
+                let options = if columns.is_empty() { options } else { options.columns(columns) };
+                Ok(typed(options.open(self.good_files())?.typed_columns(), format))
+            }
+            #[cfg(feature = "arrow")]
+            "arrow" => {
+                let options = crate::source::Arrow::options();
+                let options = if columns.is_empty() { options } else { options.columns(columns) };
+                Ok(typed(options.open(self.good_files())?.typed_columns(), format))
+            }
+            _ => Ok((Schema::new(), Vec::new())),
         }
     }
 }

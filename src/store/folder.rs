@@ -1,16 +1,14 @@
 //! Output folders, on the local machine or in a store.
 
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
-
-#[cfg(feature = "store")]
-use super::bucket::Address;
 use super::local::{self, Alone, LocalOutput};
 use super::output::Output;
+use super::remote::{self, Address, Lease, UpdateVersion, Upload};
 use crate::error::{Error, Result};
 use crate::place::Location;
 use crate::temporary::is_temporary;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// Folder on the local machine, or all objects of a store under a prefix.
 ///
@@ -33,20 +31,18 @@ pub struct Folder(Kind);
 #[derive(Clone, Debug)]
 enum Kind {
     Local(PathBuf),
-    #[cfg(feature = "store")]
     Remote(Address),
 }
 
 /// Version of a file. Local files have no versions.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Version(#[cfg(feature = "store")] Option<object_store::UpdateVersion>);
+pub(crate) struct Version(Option<UpdateVersion>);
 
 /// Exclusive right to write to a folder: a lock on the local machine, an object in a store.
 #[derive(Debug)]
 pub(crate) struct Writer {
     _alone: Option<Alone>,
-    #[cfg(feature = "store")]
-    lease: Option<super::lease::Lease>,
+    lease: Option<Lease>,
 }
 
 impl Writer {
@@ -55,9 +51,7 @@ impl Writer {
     /// # Errors
     /// [`ErrorKind::State`](crate::ErrorKind::State) if another writer has taken over.
     pub(crate) fn check(&self) -> Result<()> {
-        #[cfg(feature = "store")]
-        self.lease.as_ref().map_or(Ok(()), super::lease::Lease::check)?;
-        Ok(())
+        self.lease.as_ref().map_or(Ok(()), Lease::check)
     }
 }
 
@@ -83,10 +77,7 @@ impl Folder {
                 fs::create_dir_all(&path).map_err(|e| Error::io(e, &path))?;
                 Ok(Self(Kind::Local(path)))
             }
-            #[cfg(feature = "store")]
             Location::Object(url) => Ok(Self(Kind::Remote(Address::parse(&url)?))),
-            #[cfg(not(feature = "store"))]
-            Location::Object(url) => Err(super::lacking(&url)),
         }
     }
 
@@ -94,7 +85,6 @@ impl Folder {
     pub fn path(&self, name: &str) -> PathBuf {
         match &self.0 {
             Kind::Local(folder) => folder.join(name),
-            #[cfg(feature = "store")]
             Kind::Remote(folder) => folder.child(name).path(),
         }
     }
@@ -108,8 +98,7 @@ impl Folder {
         check(name)?;
         match &self.0 {
             Kind::Local(folder) => LocalOutput::create(folder.join(name)).map(Output::local),
-            #[cfg(feature = "store")]
-            Kind::Remote(folder) => super::upload::Upload::create(folder.child(name)).map(Output::remote),
+            Kind::Remote(folder) => Upload::create(folder.child(name)).map(Output::remote),
         }
     }
 
@@ -120,8 +109,7 @@ impl Folder {
     pub fn list(&self) -> Result<Vec<Entry>> {
         let mut entries = match &self.0 {
             Kind::Local(folder) => list(folder).map_err(|e| Error::io(e, folder))?,
-            #[cfg(feature = "store")]
-            Kind::Remote(folder) => super::list::entries(folder)?,
+            Kind::Remote(folder) => remote::entries(folder)?,
         };
         entries.retain(|entry| !is_temporary(&entry.name));
         entries.sort();
@@ -137,8 +125,7 @@ impl Folder {
         check(name)?;
         match &self.0 {
             Kind::Local(folder) => local::description(&folder.join(name)),
-            #[cfg(feature = "store")]
-            Kind::Remote(folder) => Ok(super::replace::read(&folder.child(name))?.map(|(bytes, _)| bytes)),
+            Kind::Remote(folder) => Ok(remote::read(&folder.child(name))?.map(|(bytes, _)| bytes)),
         }
     }
 
@@ -146,9 +133,8 @@ impl Folder {
     pub(crate) fn read_version(&self, name: &str) -> Result<Option<(Vec<u8>, Version)>> {
         match &self.0 {
             Kind::Local(_) => Ok(self.read(name)?.map(|bytes| (bytes, Version::default()))),
-            #[cfg(feature = "store")]
             Kind::Remote(folder) => {
-                let read = super::replace::read(&folder.child(name))?;
+                let read = remote::read(&folder.child(name))?;
                 Ok(read.map(|(bytes, version)| (bytes, Version(Some(version)))))
             }
         }
@@ -166,9 +152,8 @@ impl Folder {
                 local::replace(&folder.join(name), bytes)?;
                 *version = Version::default();
             }
-            #[cfg(feature = "store")]
             Kind::Remote(folder) => {
-                let replaced = super::replace::replace(&folder.child(name), bytes, version.0.take())?;
+                let replaced = remote::replace(&folder.child(name), bytes, version.0.take())?;
                 *version = Version(Some(replaced));
             }
         }
@@ -181,13 +166,8 @@ impl Folder {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if another writer holds the folder.
     pub(crate) fn writer(&self) -> Result<Writer> {
         match &self.0 {
-            Kind::Local(folder) => Ok(Writer {
-                _alone: Some(Alone::in_folder(folder, "sink")?),
-                #[cfg(feature = "store")]
-                lease: None,
-            }),
-            #[cfg(feature = "store")]
-            Kind::Remote(folder) => Ok(Writer { _alone: None, lease: super::lease::Lease::take(folder)? }),
+            Kind::Local(folder) => Ok(Writer { _alone: Some(Alone::in_folder(folder, "sink")?), lease: None }),
+            Kind::Remote(folder) => Ok(Writer { _alone: None, lease: Lease::take(folder)? }),
         }
     }
 
@@ -202,8 +182,7 @@ impl Folder {
                 let path = folder.join(name);
                 Ok(found(fs::remove_file(&path), &path)?.is_some())
             }
-            #[cfg(feature = "store")]
-            Kind::Remote(folder) => super::list::delete(&folder.child(name)),
+            Kind::Remote(folder) => remote::delete(&folder.child(name)),
         }
     }
 
@@ -221,7 +200,6 @@ impl Folder {
                 }
                 Ok(())
             }
-            #[cfg(feature = "store")]
             Kind::Remote(_) => Ok(()),
         }
     }

@@ -84,89 +84,37 @@
 //! and more is reused, both for blocks and for records. In addition to the memory in use, a process keeps an eighth of
 //! it or 8 MiB, whichever is larger.
 
-#[cfg(feature = "store")]
-mod ahead;
 mod azure;
-#[cfg(feature = "store")]
-mod blocks;
 #[cfg(any(feature = "store", feature = "parquet"))]
 mod bounded;
-#[cfg(feature = "store")]
-mod bucket;
-#[cfg(feature = "store")]
-mod client;
-#[cfg(feature = "store")]
-mod counts;
-#[cfg(feature = "store")]
-mod disk;
-#[cfg(feature = "store")]
-mod fetch;
 mod folder;
 mod gcs;
-#[cfg(feature = "store")]
-mod hosts;
 mod http;
-#[cfg(feature = "http")]
-mod hub;
-#[cfg(feature = "store")]
-mod known;
-#[cfg(feature = "store")]
-mod lease;
-#[cfg(feature = "store")]
-mod limit;
-#[cfg(feature = "store")]
-mod list;
 mod listed;
 mod local;
-#[cfg(feature = "store")]
-mod object;
 mod options;
 mod output;
 #[cfg(feature = "store")]
-mod private;
-#[cfg(feature = "store")]
-mod process;
-#[cfg(feature = "store")]
-mod refused;
-#[cfg(feature = "store")]
-mod replace;
-#[cfg(feature = "store")]
-mod retry;
-#[cfg(feature = "store")]
-mod runtime;
+mod remote;
+#[cfg(not(feature = "store"))]
+#[path = "absent.rs"]
+mod remote;
 mod s3;
-#[cfg(feature = "store")]
-mod service;
-#[cfg(feature = "store")]
-mod shared;
 mod stores;
 #[cfg(all(test, feature = "http"))]
 pub(crate) mod tests;
-#[cfg(feature = "store")]
-mod upload;
-
-#[cfg(not(feature = "store"))]
-use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::units::Bytes;
 
-#[cfg(all(feature = "store", feature = "array_record"))]
-pub(crate) use self::blocks::BLOCK;
 #[cfg(feature = "parquet")]
 pub(crate) use self::bounded::Bounded;
-#[cfg(feature = "store")]
-pub(crate) use self::counts::tell;
 pub use self::folder::{Entry, Folder};
 pub(crate) use self::folder::{Version, Writer};
-#[cfg(feature = "store")]
-pub(crate) use self::list::find;
 pub(crate) use self::listed::{MANIFEST, listed};
 #[cfg(feature = "cli")]
 pub(crate) use self::local::{Alone, check_writable};
 pub(crate) use self::local::{description, replace};
-#[cfg(feature = "store")]
-pub(crate) use self::object::{END, Object};
 pub use self::options::StoreOptions;
 pub(crate) use self::options::index_folder;
 #[cfg(all(feature = "workers", target_os = "linux"))]
@@ -174,10 +122,9 @@ pub(crate) use self::options::variables;
 #[cfg(feature = "spec")]
 pub(crate) use self::options::{Described, Field};
 pub use self::output::Output;
-#[cfg(feature = "store")]
-pub(crate) use self::shared::{abreast, memory};
-#[cfg(all(feature = "store", feature = "workers", target_os = "linux"))]
-pub(crate) use self::shared::{be_one_of_many, let_go};
+pub(crate) use self::remote::{BLOCK, END, Object, abreast, find, memory, tell};
+#[cfg(all(feature = "workers", target_os = "linux"))]
+pub(crate) use self::remote::{be_one_of_many, let_go};
 #[cfg(feature = "cli")]
 pub(crate) use self::stores::FEATURES;
 
@@ -195,29 +142,4 @@ pub(crate) fn check_description(bytes: u64) -> Result<()> {
     }
     Err(Error::data(format!("the file has {}, limit {}", Bytes(bytes), Bytes(DESCRIPTION)))
         .help("it describes other files; gristmill does not write such a file of this length"))
-}
-
-/// Does nothing, because this build reads no stores.
-#[cfg(not(feature = "store"))]
-#[inline]
-pub(crate) fn tell(_: &mut crate::Cx) {}
-
-/// Does nothing, because this build holds no blocks.
-#[cfg(all(not(feature = "store"), feature = "workers", target_os = "linux"))]
-pub(crate) fn let_go() {}
-
-/// Does nothing, because this build reads no stores.
-#[cfg(all(not(feature = "store"), feature = "workers", target_os = "linux"))]
-pub(crate) fn be_one_of_many() {}
-
-/// Returns `None`, because this build holds no blocks.
-#[cfg(not(feature = "store"))]
-pub(crate) fn memory() -> Option<(u64, u64)> {
-    None
-}
-
-/// Returns the error of a build without stores.
-#[cfg(not(feature = "store"))]
-pub(crate) fn lacking(path: &Path) -> Error {
-    stores::lacking(crate::place::scheme(path).unwrap_or_default()).path(path)
 }

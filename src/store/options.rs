@@ -204,7 +204,7 @@ impl StoreOptions {
     /// Returns the maximum number of blocks in flight: 16 full requests, or a quarter of `requests` if this is more.
     #[cfg(feature = "store")]
     pub(super) fn body_blocks(&self) -> usize {
-        let full = super::object::PIECE as usize;
+        let full = super::remote::object::PIECE as usize;
         let requests = self.requests as usize;
         (requests.min(16) * full).max(requests / 4 * full)
     }
@@ -243,7 +243,7 @@ pub(crate) fn index_folder() -> Option<PathBuf> {
 pub(crate) fn variables() -> Vec<(String, OsString)> {
     let variables = applied_variables().into_iter();
     #[cfg(feature = "http")]
-    let variables = variables.chain(super::hub::variable().map(|(name, value)| (name.to_owned(), value)));
+    let variables = variables.chain(super::remote::hub::variable().map(|(name, value)| (name.to_owned(), value)));
     variables.collect()
 }
 

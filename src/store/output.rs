@@ -3,8 +3,7 @@
 use std::io::{self, Write};
 
 use super::local::LocalOutput;
-#[cfg(feature = "store")]
-use super::upload::Upload;
+use super::remote::Upload;
 use crate::error::Result;
 
 /// New file of a [`Folder`](super::Folder), published under its name by [`finish`](Self::finish). Dropping an
@@ -21,7 +20,6 @@ pub struct Output(Kind);
 #[derive(Debug)]
 enum Kind {
     Local(LocalOutput),
-    #[cfg(feature = "store")]
     Remote(Upload),
 }
 
@@ -30,7 +28,6 @@ impl Output {
         Self(Kind::Local(output))
     }
 
-    #[cfg(feature = "store")]
     pub(super) fn remote(upload: Upload) -> Self {
         Self(Kind::Remote(upload))
     }
@@ -42,7 +39,6 @@ impl Output {
     pub fn finish(self) -> Result<u64> {
         match self.0 {
             Kind::Local(output) => output.finish(),
-            #[cfg(feature = "store")]
             Kind::Remote(upload) => upload.finish(),
         }
     }
@@ -52,7 +48,6 @@ impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.0 {
             Kind::Local(output) => output.write(bytes),
-            #[cfg(feature = "store")]
             Kind::Remote(upload) => upload.write(bytes),
         }
     }
@@ -60,7 +55,6 @@ impl Write for Output {
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.0 {
             Kind::Local(output) => output.flush(),
-            #[cfg(feature = "store")]
             Kind::Remote(upload) => upload.flush(),
         }
     }

@@ -1,17 +1,9 @@
 //! The object stores. Each has a folder with its facts and its client, and a line in one list.
 
 #[cfg(feature = "store")]
-use std::sync::Arc;
-
-#[cfg(feature = "store")]
-use object_store::{ObjectStore, RetryConfig};
-
-#[cfg(feature = "store")]
-use super::retry::root_cause;
+use super::remote::clients::Build;
 use super::{azure, gcs, http, s3};
 use crate::error::Error;
-#[cfg(feature = "store")]
-use crate::error::{ErrorKind, Result};
 
 /// Facts of a store, whether this build reads it or not.
 #[cfg_attr(not(feature = "store"), allow(dead_code, reason = "clients need the variables"))]
@@ -35,17 +27,13 @@ impl Facts {
     }
 }
 
-/// Client of a store.
-#[cfg(feature = "store")]
-pub(super) type Client = Arc<dyn ObjectStore>;
-
 /// A line of the list.
 pub(super) struct Store {
     pub(super) facts: &'static Facts,
     feature: &'static str,
     /// Returns the client for the bucket of a URL; `None` if the feature is off.
     #[cfg(feature = "store")]
-    pub(super) client: Option<fn(&str, RetryConfig) -> Result<Client>>,
+    pub(super) client: Option<Build>,
 }
 
 /// Makes a [`Store`] of each line: facts, function that returns a client, and feature.
@@ -71,7 +59,7 @@ stores! {
     s3::FACTS, s3::client, if "s3";
     gcs::FACTS, gcs::client, if "gcs";
     azure::FACTS, azure::client, if "azure";
-    http::HUB, super::hub::client, if "http";
+    http::HUB, super::remote::hub::client, if "http";
     http::FACTS, http::client, if "http";
 }
 
@@ -93,42 +81,6 @@ pub(super) fn lacking(scheme: &str) -> Error {
         .help(format!("build gristmill with the feature `{}`", store.feature))
 }
 
-/// Returns a client that was built, or the error that its configuration is wrong.
-#[cfg(feature = "store")]
-pub(super) fn built<S: ObjectStore>(client: object_store::Result<S>) -> Result<Client> {
-    match client {
-        Ok(client) => Ok(Arc::new(client)),
-        Err(e) => Err(Error::new(ErrorKind::Config, format!("the store cannot be set up: {}", root_cause(&e)))),
-    }
-}
-
-/// Defines `client` from the builder of a store with signed requests, which permit no redirects.
-#[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
-macro_rules! signed_client {
-    ($builder:ty) => {
-        pub(super) fn client(
-            root: &str,
-            retry: object_store::RetryConfig,
-        ) -> crate::error::Result<crate::store::stores::Client> {
-            let builder = <$builder>::from_env().with_url(root).with_retry(retry);
-            let connector = crate::store::service::Connector(crate::store::client::Redirects::Refused);
-            crate::store::stores::built(builder.with_http_connector(connector).build())
-        }
-    };
-}
-#[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
-pub(super) use signed_client;
-
-/// Joins a text of each store that has one: `a, b, or c`.
-#[cfg(feature = "store")]
-pub(super) fn any(text: impl Fn(&Facts) -> Option<&'static str>) -> String {
-    let texts: Vec<&str> = STORES.iter().filter_map(|store| text(store.facts)).collect();
-    match &*texts {
-        [first @ .., last] if !first.is_empty() => format!("{}, or {last}", first.join(", ")),
-        texts => texts.concat(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,12 +91,5 @@ mod tests {
         assert_eq!(error.message(), "ftp:// is not a known store");
         assert_eq!(error.help_text(), Some("known are s3://, gs://, az://, abfss://, hf://, https:// and file://"));
         assert_eq!(lacking("abfs").help_text(), Some("build gristmill with the feature `azure`"));
-    }
-
-    #[cfg(feature = "store")]
-    #[test]
-    fn remedies_name_the_variables_of_every_store() {
-        assert_eq!(any(|facts| facts.key).matches("`, or `").count(), 1);
-        assert!(any(|facts| facts.host).ends_with("or of `AZURE_STORAGE_ACCOUNT_NAME`"));
     }
 }

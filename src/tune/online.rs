@@ -71,32 +71,9 @@ impl Tuner {
         }
     }
 
-    #[cfg(all(feature = "workers", target_os = "linux"))]
-    pub(crate) fn setting(&self) -> Setting {
-        self.controller.setting()
-    }
-
-    /// Sets the maximum number of workers for which there is memory.
-    #[cfg(all(feature = "workers", target_os = "linux"))]
-    pub(crate) fn allow_workers(&mut self, most: usize) {
-        self.controller.allow_processes(most);
-    }
-
-    /// Marks the present measurement as unusable, because a worker is missing or starting.
-    #[cfg(all(feature = "workers", target_os = "linux"))]
-    pub(crate) fn disturb(&mut self) {
-        self.disturbed = true;
-    }
-
     /// Records whether workers are free with nothing left to hand out.
     pub(crate) fn look(&mut self, idle: bool, now: Instant) {
         note(&mut self.idle, idle, now);
-    }
-
-    /// Records whether memory is short for work that could be handed out.
-    #[cfg(all(feature = "workers", target_os = "linux"))]
-    pub(crate) fn look_short(&mut self, short: bool, now: Instant) {
-        note(&mut self.short, short, now);
     }
 
     /// Returns true if a measurement is due, given `indices` elements since the run began.
@@ -153,6 +130,28 @@ impl Tuner {
             *wall_s += m.wall_s;
             last.rate_after = Some(*elements / *wall_s).filter(|rate| *rate > 0.0);
         }
+    }
+}
+
+#[cfg(all(feature = "workers", target_os = "linux"))]
+impl Tuner {
+    pub(crate) fn setting(&self) -> Setting {
+        self.controller.setting()
+    }
+
+    /// Sets the maximum number of workers for which there is memory.
+    pub(crate) fn allow_workers(&mut self, most: usize) {
+        self.controller.allow_processes(most);
+    }
+
+    /// Marks the present measurement as unusable, because a worker is missing or starting.
+    pub(crate) fn disturb(&mut self) {
+        self.disturbed = true;
+    }
+
+    /// Records whether memory is short for work that could be handed out.
+    pub(crate) fn look_short(&mut self, short: bool, now: Instant) {
+        note(&mut self.short, short, now);
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::exec::MOST_THREADS;
-use crate::units::check_budget;
+use crate::units::budget::check_budget;
 
 /// A number that is chosen by the user or automatically.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

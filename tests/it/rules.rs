@@ -9,7 +9,7 @@ type Exception = (&'static str, &'static str);
 const CREATING: [&str; 5] = ["File::create", "OpenOptions", "File::options", "fs::write", "create_new("];
 const MAY_CREATE: [Exception; 11] = [
     ("temporary.rs", "the room of files that appear whole"),
-    ("store/disk.rs", "a file that is locked and holds nothing"),
+    ("store/remote/disk.rs", "a file that is locked and holds nothing"),
     ("workers/sys/limits.rs", "files of the kernel"),
     ("report/record/write.rs", "a recording is read while it grows, and after its writer was killed"),
     ("live/trace/mod.rs", "a trace is written while the run goes on, to a pipe if its path is one"),
@@ -29,8 +29,8 @@ const MAY_REQUEST: [Exception; 2] =
 /// Calls that send a request as it is.
 const SENDING: [&str; 1] = [".execute("];
 const MAY_SEND: [Exception; 2] = [
-    ("store/service.rs", "the service between the clients, which make requests again, and the network"),
-    ("store/hub/mod.rs", "a loop that makes its requests again"),
+    ("store/remote/service.rs", "the service between the clients, which make requests again, and the network"),
+    ("store/remote/hub/mod.rs", "a loop that makes its requests again"),
 ];
 
 /// Lines of a statement at most.

@@ -99,21 +99,6 @@ impl Waits {
         self.log.locked().holds.turn(hold, now);
     }
 
-    /// Records a span in which the consumer could not take elements that may have been ready.
-    #[cfg(feature = "python")]
-    pub(crate) fn kept(&self, cause: Cause, from: Instant, to: Instant) {
-        self.log.locked().consumer.note(Hold::of_all(cause), from, to);
-    }
-
-    /// Records a wait of the consumer for a batch that was already delivered. The caller counts its share.
-    #[cfg(feature = "python")]
-    pub(crate) fn late(&self, batch: u64, cause: Cause, from: Instant, to: Instant) {
-        if to - from >= LONG {
-            let at = from.saturating_duration_since(self.start);
-            self.log.locked().longest.keep(Caused::whole(cause, to - from).into_long(batch, at, to - from));
-        }
-    }
-
     /// Splits a wait of the consumer by cause. The first wait after a start or restore counts wholly as `begins`.
     pub(crate) fn explain(&self, given: &Given, begins: Option<Cause>) -> Shares {
         let (from, to) = (given.asked, given.given);
@@ -151,6 +136,22 @@ impl Waits {
     /// Returns up to `most` of the longest waits so far, the longest first.
     pub(crate) fn longest(&self, most: usize) -> Vec<LongWait> {
         self.log.locked().longest.first(most)
+    }
+}
+
+#[cfg(feature = "python")]
+impl Waits {
+    /// Records a span in which the consumer could not take elements that may have been ready.
+    pub(crate) fn kept(&self, cause: Cause, from: Instant, to: Instant) {
+        self.log.locked().consumer.note(Hold::of_all(cause), from, to);
+    }
+
+    /// Records a wait of the consumer for a batch that was already delivered. The caller counts its share.
+    pub(crate) fn late(&self, batch: u64, cause: Cause, from: Instant, to: Instant) {
+        if to - from >= LONG {
+            let at = from.saturating_duration_since(self.start);
+            self.log.locked().longest.keep(Caused::whole(cause, to - from).into_long(batch, at, to - from));
+        }
     }
 }
 

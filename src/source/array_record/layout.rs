@@ -26,7 +26,6 @@ pub(super) fn round_up(at: u64) -> Option<u64> {
 }
 
 // The bytes between two block headers are inside one block of a store.
-#[cfg(feature = "store")]
 const _: () = assert!(crate::store::BLOCK.is_multiple_of(BLOCK));
 
 /// Bytes of a chunk: the bytes of the file from `begin` on, without the block headers.
@@ -157,18 +156,13 @@ mod tests {
 
     /// Returns the file in each representation of [`Pieces`].
     fn ways(file: &[u8]) -> Vec<Pieces<'_>> {
-        #[cfg(feature = "store")]
-        {
-            use crate::element::Buffer;
-            use crate::store::BLOCK;
-            let end = file.len() as u64;
-            let block = |first: u64| Buffer::copy_from(&file[first.max(90) as usize..end.min(first + BLOCK) as usize]);
-            // Bytes before offset 90 are not loaded.
-            let far = Pieces::Far { at: 90, end, blocks: (0..end).step_by(BLOCK as usize).map(block).collect() };
-            assert!(Span::new(&far, 64, 10, u64::MAX).is_none());
-            vec![Pieces::All(file), far]
-        }
-        #[cfg(not(feature = "store"))]
-        vec![Pieces::All(file)]
+        use crate::element::Buffer;
+        use crate::store::BLOCK;
+        let end = file.len() as u64;
+        let block = |first: u64| Buffer::copy_from(&file[first.max(90) as usize..end.min(first + BLOCK) as usize]);
+        // Bytes before offset 90 are not loaded.
+        let far = Pieces::Far { at: 90, end, blocks: (0..end).step_by(BLOCK as usize).map(block).collect() };
+        assert!(Span::new(&far, 64, 10, u64::MAX).is_none());
+        vec![Pieces::All(file), far]
     }
 }

@@ -6,7 +6,7 @@ use super::super::content::Content;
 use super::super::decompress::Codec;
 use super::chunk::Chunk;
 use super::layout::{Span, end_of, unbroken};
-use crate::element::{Buffer, spare};
+use crate::element::{Buffer, room};
 use crate::error::Result;
 use crate::source::units::Unit;
 use crate::varint::varint;
@@ -121,7 +121,9 @@ fn in_file(file: &Content, begin: u64, range: Range<u64>) -> Result<Option<Buffe
 
 /// Copies bytes `range` of the span.
 fn copied(span: &Span<'_>, range: Range<u64>) -> Buffer {
-    spare::gather((range.end - range.start) as usize, span.pieces(range))
+    let mut bytes = room::room((range.end - range.start) as usize);
+    span.pieces(range).for_each(|piece| bytes.extend_from_slice(piece));
+    room::share(bytes)
 }
 
 #[cfg(feature = "riegeli")]

@@ -1,8 +1,15 @@
 //! Arrow types that elements do not have, and the types that a conversion of elements writes instead.
 
+use std::sync::Arc;
+
 use arrow_schema::{DataType, Field, TimeUnit};
 
-use super::logical::base;
+use super::columns::Columns;
+use super::common::number;
+use super::kind::Kind;
+use super::logical::{base, fixed, fixed_type};
+use super::tensors;
+use crate::element::Name;
 
 /// Adds a line for each field whose type is not kept: its path, its type and the type written instead.
 ///
@@ -51,5 +58,66 @@ fn plural(unit: TimeUnit) -> &'static str {
         TimeUnit::Millisecond => "milliseconds",
         TimeUnit::Microsecond => "microseconds",
         TimeUnit::Nanosecond => "nanoseconds",
+    }
+}
+
+/// Returns the kind of a column that is written with the type it has in its files; `None` if there is no such kind.
+pub(crate) fn kind(field: &Field) -> Option<Kind> {
+    use DataType::*;
+    if tensors::shape(field).is_some() {
+        return None;
+    }
+    if let Some(dtype) = number(field) {
+        return Some(Kind::Number(dtype));
+    }
+    let data_type = field.data_type();
+    if base(data_type).is_some() {
+        // Inner fields get the names that declared columns use.
+        return match fixed(data_type) {
+            Some((dtype, sizes)) => fixed_type(dtype, &sizes).map(Kind::Logical),
+            None => Some(Kind::Logical(data_type.clone())),
+        };
+    }
+    Some(match data_type {
+        Null => Kind::Null,
+        Utf8 | LargeUtf8 | Utf8View => Kind::Text,
+        Binary | LargeBinary | BinaryView => Kind::Bytes,
+        Dictionary(_, values) => kind(&Field::new("", (**values).clone(), true))?,
+        List(item) | LargeList(item) | FixedSizeList(item, _) => match (number(item), fixed(item.data_type())) {
+            (Some(dtype), _) => Kind::Array(dtype, Vec::new()),
+            (None, Some((dtype, sizes))) => Kind::Array(dtype, sizes),
+            (None, None) => Kind::List(kind(item)?.into()),
+        },
+        Map(entries, _) => Kind::List(kind(entries)?.into()),
+        Struct(fields) => {
+            let field = |field: &Arc<Field>| Some((Name::new(field.name()), kind(field)?));
+            Kind::Tree(fields.iter().map(field).collect::<Option<_>>()?)
+        }
+        _ => return None,
+    })
+}
+
+/// Returns the types in a kind that elements do not have.
+pub(crate) fn types_in(kind: &Kind) -> Vec<&DataType> {
+    match kind {
+        Kind::Logical(data_type) => vec![data_type],
+        Kind::List(items) => types_in(items),
+        Kind::Tree(fields) => fields.iter().flat_map(|(_, kind)| types_in(kind)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+impl Columns {
+    /// Returns the columns whose types elements lack and the format `has`, and a line for each such type that is not
+    /// kept.
+    pub(crate) fn types(&self, has: impl Fn(&DataType) -> bool) -> (Vec<(Name, Kind)>, Vec<String>) {
+        let (mut kept, mut lines) = (Vec::new(), Vec::new());
+        let are_kept = |types: &[&DataType]| !types.is_empty() && types.iter().all(|data_type| has(data_type));
+        for field in &self.fields {
+            let kind = kind(field).filter(|kind| are_kept(&types_in(kind)));
+            changes(field.name(), field, kind.is_some(), &mut lines);
+            kept.extend(kind.map(|kind| (Name::new(field.name()), kind)));
+        }
+        (kept, lines)
     }
 }

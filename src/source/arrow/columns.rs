@@ -6,13 +6,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, NullArray, RecordBatch};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 
-#[cfg(feature = "cli")]
-use super::changes::changes;
 use super::common::{Conflict, common, same_values};
-#[cfg(feature = "cli")]
-use super::kind::Kind;
-#[cfg(feature = "cli")]
-use super::logical::{kind, types_in};
 use super::partitions::Partitions;
 use super::value::is_supported;
 use super::widen::widened;
@@ -72,7 +66,7 @@ impl Chosen {
 
 /// Common columns of several files.
 pub(crate) struct Columns {
-    fields: Vec<FieldRef>,
+    pub(super) fields: Vec<FieldRef>,
     partitions: Partitions,
 }
 
@@ -101,20 +95,6 @@ impl Columns {
 
     pub(crate) fn names(&self) -> Vec<Name> {
         self.fields.iter().map(|field| Name::new(field.name())).collect()
-    }
-
-    /// Returns the columns whose types elements lack and the format `has`, and a line for each such type that is not
-    /// kept.
-    #[cfg(feature = "cli")]
-    pub(crate) fn types(&self, has: impl Fn(&DataType) -> bool) -> (Vec<(Name, Kind)>, Vec<String>) {
-        let (mut kept, mut lines) = (Vec::new(), Vec::new());
-        let are_kept = |types: &[&DataType]| !types.is_empty() && types.iter().all(|data_type| has(data_type));
-        for field in &self.fields {
-            let kind = kind(field).filter(|kind| are_kept(&types_in(kind)));
-            changes(field.name(), field, kind.is_some(), &mut lines);
-            kept.extend(kind.map(|kind| (Name::new(field.name()), kind)));
-        }
-        (kept, lines)
     }
 
     /// Returns true if folders give the column of this name.

@@ -11,19 +11,13 @@ use arrow_array::types::{
 };
 use arrow_array::{Array as _, ArrayRef, FixedSizeBinaryArray, PrimitiveArray, make_array};
 use arrow_data::transform::MutableArrayData;
-#[cfg(feature = "cli")]
-use arrow_schema::Field;
 use arrow_schema::{DataType, TimeUnit};
 
 use super::build::Refused;
 use super::common::number;
 use super::failed;
 use super::kind::{Kind, item, number_field};
-#[cfg(feature = "cli")]
-use super::tensors;
 use crate::element::DType;
-#[cfg(feature = "cli")]
-use crate::element::Name;
 use crate::error::{Error, Result};
 
 /// Returns the kind in which elements hold values of a type that they do not have; `None` for all other types.
@@ -54,7 +48,7 @@ pub(crate) fn fixed(data_type: &DataType) -> Option<(DType, Vec<usize>)> {
 }
 
 /// Returns the type of nested fixed-size lists with these sizes.
-fn fixed_type(dtype: DType, sizes: &[usize]) -> Option<DataType> {
+pub(super) fn fixed_type(dtype: DType, sizes: &[usize]) -> Option<DataType> {
     let [size, inner @ ..] = sizes else { return None };
     let size = i32::try_from(*size).ok().filter(|&size| size > 0)?;
     let item = match inner {
@@ -62,54 +56,6 @@ fn fixed_type(dtype: DType, sizes: &[usize]) -> Option<DataType> {
         _ => item(dtype, inner, false).ok()?,
     };
     Some(DataType::FixedSizeList(item.into(), size))
-}
-
-/// Returns the kind of a column that is written with the type it has in its files; `None` if there is no such kind.
-#[cfg(feature = "cli")]
-pub(crate) fn kind(field: &Field) -> Option<Kind> {
-    use DataType::*;
-    if tensors::shape(field).is_some() {
-        return None;
-    }
-    if let Some(dtype) = number(field) {
-        return Some(Kind::Number(dtype));
-    }
-    let data_type = field.data_type();
-    if base(data_type).is_some() {
-        // Inner fields get the names that declared columns use.
-        return match fixed(data_type) {
-            Some((dtype, sizes)) => fixed_type(dtype, &sizes).map(Kind::Logical),
-            None => Some(Kind::Logical(data_type.clone())),
-        };
-    }
-    Some(match data_type {
-        Null => Kind::Null,
-        Utf8 | LargeUtf8 | Utf8View => Kind::Text,
-        Binary | LargeBinary | BinaryView => Kind::Bytes,
-        Dictionary(_, values) => kind(&Field::new("", (**values).clone(), true))?,
-        List(item) | LargeList(item) | FixedSizeList(item, _) => match (number(item), fixed(item.data_type())) {
-            (Some(dtype), _) => Kind::Array(dtype, Vec::new()),
-            (None, Some((dtype, sizes))) => Kind::Array(dtype, sizes),
-            (None, None) => Kind::List(kind(item)?.into()),
-        },
-        Map(entries, _) => Kind::List(kind(entries)?.into()),
-        Struct(fields) => {
-            let field = |field: &Arc<Field>| Some((Name::new(field.name()), kind(field)?));
-            Kind::Tree(fields.iter().map(field).collect::<Option<_>>()?)
-        }
-        _ => return None,
-    })
-}
-
-/// Returns the types in a kind that elements do not have.
-#[cfg(feature = "cli")]
-pub(crate) fn types_in(kind: &Kind) -> Vec<&DataType> {
-    match kind {
-        Kind::Logical(data_type) => vec![data_type],
-        Kind::List(items) => types_in(items),
-        Kind::Tree(fields) => fields.iter().flat_map(|(_, kind)| types_in(kind)).collect(),
-        _ => Vec::new(),
-    }
 }
 
 /// Returns the name of a type, as in Hugging Face's features and Arrow's Python package.

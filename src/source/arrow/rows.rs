@@ -121,9 +121,11 @@ impl Rows {
     pub(crate) fn into_columns(self) -> Option<Columns> {
         self.columns
     }
+}
 
+#[cfg(feature = "parquet")]
+impl Rows {
     /// Returns the kind of each leaf column, in the order of Arrow's leaves.
-    #[cfg(feature = "parquet")]
     pub(crate) fn leaves(&self) -> Vec<Kind> {
         let mut leaves = Vec::new();
         for (_, kind) in self.columns.iter().flat_map(|columns| &columns.fields) {
@@ -133,7 +135,6 @@ impl Rows {
     }
 
     /// Returns the size of the pending rows, in bytes.
-    #[cfg(feature = "parquet")]
     pub(crate) fn waiting_bytes(&self) -> usize {
         self.bytes
     }

@@ -2,7 +2,9 @@
 
 use super::{Arrow, ArrowOptions};
 use crate::declare::values::Amount;
+use crate::source::arrow::columns::all_names;
 use crate::source::entries::prelude::*;
+use crate::source::files::Patterns;
 use crate::source::formats::arrow_ipc::FACTS;
 
 pub(in crate::source) const SOURCES: &[SourceEntry] =
@@ -34,4 +36,17 @@ fn arrow(args: ArrowArgs, at: &Site<'_>) -> Result<Chain> {
         };
         Ok(Source::new(opened?).boxed())
     })
+}
+
+impl ArrowOptions {
+    /// Like `open`, but passes the names of all columns to `choose`, which returns the names to read.
+    fn open_choosing(
+        self,
+        patterns: impl Patterns,
+        choose: impl FnOnce(Vec<String>) -> Result<Vec<String>>,
+    ) -> Result<Arrow> {
+        let (read, partitions) = self.read(patterns)?;
+        let names = all_names(read.iter().map(|(_, _, layout, _)| &*layout.schema), &partitions);
+        self.columns(choose(names)?).open_read(read, partitions)
+    }
 }

@@ -26,8 +26,6 @@ use self::layout::Layout;
 pub use self::writer::{ArrowCompression, ArrowWriter, ArrowWriterOptions};
 use super::abreast;
 use super::arrow::block_files::{BlockFiles, Blocked, block_source};
-#[cfg(feature = "spec")]
-use super::arrow::columns::all_names;
 use super::arrow::columns::{Chosen, Columns};
 use super::arrow::partitions::Partitions;
 use super::arrow::spans::{Place, Span, each_row};
@@ -256,18 +254,6 @@ impl ArrowOptions {
     pub fn open(self, patterns: impl Patterns) -> Result<Arrow> {
         let (read, partitions) = self.read(patterns)?;
         self.open_read(read, partitions)
-    }
-
-    /// Like `open`, but passes the names of all columns to `choose`, which returns the names to read.
-    #[cfg(feature = "spec")]
-    pub(crate) fn open_choosing(
-        self,
-        patterns: impl Patterns,
-        choose: impl FnOnce(Vec<String>) -> Result<Vec<String>>,
-    ) -> Result<Arrow> {
-        let (read, partitions) = self.read(patterns)?;
-        let names = all_names(read.iter().map(|(_, _, layout, _)| &*layout.schema), &partitions);
-        self.columns(choose(names)?).open_read(read, partitions)
     }
 
     fn read(&self, patterns: impl Patterns) -> Result<(Vec<Headers>, Partitions)> {

@@ -14,5 +14,5 @@ pub(in crate::source) use crate::declare::values::{Decode, Given, word};
 pub(in crate::source) use crate::element::Element;
 pub(in crate::source) use crate::error::Result;
 pub(in crate::source) use crate::place::Location;
-pub(in crate::source) use crate::source::detect::open_plain;
+pub(in crate::source) use crate::source::detect::plain::open_plain;
 pub(in crate::source) use std::path::PathBuf;

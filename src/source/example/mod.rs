@@ -19,8 +19,6 @@ pub use self::encode::{encode_example, encode_sequence_example};
 pub use self::feature::{FeatureSpec, FeatureType, FeatureValues};
 use self::features::{Features, Read, feature, steps};
 pub use self::records::Examples;
-#[cfg(all(feature = "tf_record", feature = "compress"))]
-pub use self::records::ExamplesIter;
 use crate::element::{Buffer, Element, Name};
 use crate::error::{Error, Result};
 use crate::varint::Damaged;

@@ -37,7 +37,7 @@ fn jsonl(args: JsonlArgs, at: &Site<'_>) -> Result<Chain> {
         let options = || Jsonl::options().cache(cache.clone()).repeated_names(names);
         let source = match &columns {
             Some(given) => chosen(given, at, options, &contents)?,
-            None => options().open_contents(contents)?,
+            None => options().open_by(|| Ok(contents))?,
         };
         Ok(Source::new(source).boxed())
     };
@@ -55,7 +55,7 @@ fn chosen(
     contents: &Contents,
 ) -> Result<Jsonl> {
     let columns = given.get()?;
-    let open = |options: JsonlOptions| options.open_contents(contents.clone());
+    let open = |options: JsonlOptions| options.open_by(|| Ok(contents.clone()));
     let source = open(options().columns(&columns)).map_err(|e| e.line(given.line as u64))?;
     if source.is_empty() || source.read(0).is_ok() {
         return Ok(source);

@@ -4,7 +4,9 @@ use super::{Condition, Parquet, ParquetOptions};
 use crate::declare::arguments::Arguments;
 use crate::declare::decode::Fields;
 use crate::declare::values::Amount;
+use crate::source::arrow::columns::all_names;
 use crate::source::entries::prelude::*;
+use crate::source::files::Patterns;
 use crate::source::formats::parquet::FACTS;
 
 pub(in crate::source) const SOURCES: &[SourceEntry] =
@@ -73,5 +75,18 @@ impl Decode for Condition {
         let condition = min.into_iter().fold(Self::column(column), Self::min);
         let condition = max.into_iter().fold(condition, Self::max);
         Ok(equals.into_iter().fold(condition, Self::equals))
+    }
+}
+
+impl ParquetOptions {
+    /// Like `open`, but `choose` receives the names of all columns and returns the columns to read.
+    fn open_choosing(
+        self,
+        patterns: impl Patterns,
+        choose: impl FnOnce(Vec<String>) -> Result<Vec<String>>,
+    ) -> Result<Parquet> {
+        let (read, partitions) = self.read(patterns)?;
+        let names = all_names(read.iter().map(|(_, _, metadata, _)| &**metadata.schema()), &partitions);
+        self.columns(choose(names)?).open_read(read, partitions)
     }
 }

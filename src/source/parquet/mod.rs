@@ -32,8 +32,6 @@ use self::group::{File, Group};
 pub use self::writer::{ParquetCompression, ParquetWriter, ParquetWriterOptions};
 use super::abreast;
 use super::arrow::block_files::{BlockFiles, Blocked, block_source};
-#[cfg(feature = "spec")]
-use super::arrow::columns::all_names;
 use super::arrow::columns::{Chosen, Columns};
 use super::arrow::partitions::Partitions;
 use super::arrow::spans::{Place, Span, each_row};
@@ -265,18 +263,6 @@ impl ParquetOptions {
     pub fn open(self, patterns: impl Patterns) -> Result<Parquet> {
         let (read, partitions) = self.read(patterns)?;
         self.open_read(read, partitions)
-    }
-
-    /// Like [`open`](Self::open), but `choose` receives the names of all columns and returns the columns to read.
-    #[cfg(feature = "spec")]
-    pub(crate) fn open_choosing(
-        self,
-        patterns: impl Patterns,
-        choose: impl FnOnce(Vec<String>) -> Result<Vec<String>>,
-    ) -> Result<Parquet> {
-        let (read, partitions) = self.read(patterns)?;
-        let names = all_names(read.iter().map(|(_, _, metadata, _)| &**metadata.schema()), &partitions);
-        self.columns(choose(names)?).open_read(read, partitions)
     }
 
     fn read(&self, patterns: impl Patterns) -> Result<(Vec<Footer>, Partitions)> {

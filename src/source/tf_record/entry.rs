@@ -1,14 +1,11 @@
 //! The source of pipeline files.
 
 use super::{BEGINNING, TfRecord, compression};
-#[cfg(feature = "compress")]
 use crate::source::Examples;
-use crate::source::detect::open_plain_by;
+use crate::source::detect::plain::open_plain_by;
 use crate::source::entries::prelude::*;
 use crate::source::formats::tf_record::FACTS;
-#[cfg(feature = "compress")]
-use crate::source::record_args::to_record;
-use crate::source::record_args::{RecordArgs, Records};
+use crate::source::record_args::{RecordArgs, Records, to_record};
 
 pub(in crate::source) const SOURCES: &[SourceEntry] = &[SourceEntry::of_files(FACTS.source, FACTS.doc, &Of(tfrecord))];
 
@@ -35,7 +32,6 @@ fn tfrecord(args: TfRecordArgs, at: &Site<'_>) -> Result<Chain> {
     by_number_or_streams(&files, &args.lanes, at, open, plain, |files| stream(&content, files))
 }
 
-#[cfg(feature = "compress")]
 fn stream(content: &Records, files: &[Location]) -> Result<BoxIter<Element>> {
     use crate::dataset::IterDatasetExt;
     let records = super::TfRecordStream::open(files)?;
@@ -43,9 +39,4 @@ fn stream(content: &Records, files: &[Location]) -> Result<BoxIter<Element>> {
         Records::Field(name) => to_record(name).in_order(records).boxed(),
         Records::Parsed(parser) => Examples::new(records, parser.clone()).boxed(),
     })
-}
-
-#[cfg(not(feature = "compress"))]
-fn stream(_: &Records, _: &[Location]) -> Result<BoxIter<Element>> {
-    Err(crate::source::Format::TfRecordStream.lacking())
 }

@@ -1,7 +1,8 @@
 //! TFRecord.
 
 use super::facts::{Facts, Turn};
-use super::probe::Probe;
+#[cfg(feature = "tf_record")]
+use crate::source::tf_record::{is_tf_record as begins, is_zlib};
 
 pub(in crate::source) const FACTS: Facts = Facts {
     is_indexed: true,
@@ -17,7 +18,7 @@ pub(in crate::source) const FACTS: Facts = Facts {
 };
 
 pub(in crate::source) const COMPRESSED: Facts = Facts {
-    sign: Some((Turn::Packed, |probe| probe.unpacks_to(begins) || is_zlib(probe))),
+    sign: Some((Turn::Packed, |probe| probe.unpacks_to(begins) || is_zlib(probe.head()))),
     ..Facts::compressed(
         "tfrecord_stream",
         "tfrecord",
@@ -25,25 +26,13 @@ pub(in crate::source) const COMPRESSED: Facts = Facts {
     )
 };
 
-/// Returns true if the bytes begin with a record, in builds that read TFRecord.
-fn begins(head: &[u8]) -> bool {
-    #[cfg(feature = "tf_record")]
-    return crate::source::tf_record::is_tf_record(head);
-    #[cfg(not(feature = "tf_record"))]
-    {
-        let _ = head;
-        false
-    }
+#[cfg(not(feature = "tf_record"))]
+fn begins(_: &[u8]) -> bool {
+    false
 }
 
-#[cfg(all(feature = "tf_record", feature = "compress"))]
-fn is_zlib(probe: &Probe) -> bool {
-    use crate::source::{inflate, signs};
-    signs::may_be_zlib(probe.head()) && begins(&inflate::beginning_of_zlib(probe.head(), 4 << 10))
-}
-
-#[cfg(not(all(feature = "tf_record", feature = "compress")))]
-fn is_zlib(_: &Probe) -> bool {
+#[cfg(not(feature = "tf_record"))]
+fn is_zlib(_: &[u8]) -> bool {
     false
 }
 

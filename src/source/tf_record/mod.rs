@@ -2,30 +2,30 @@
 
 #[cfg(feature = "spec")]
 pub(super) mod entry;
+mod examples;
 mod far;
 mod frame;
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
 pub(super) mod fuzz;
-#[cfg(feature = "compress")]
 mod reader;
-#[cfg(all(feature = "python", feature = "compress"))]
+#[cfg(feature = "python")]
 mod seek;
-#[cfg(feature = "compress")]
 mod stream;
 mod writer;
 
 use std::ops::Range;
 
+pub use self::examples::ExamplesIter;
 use self::frame::{FOOT, HEAD};
-#[cfg(all(feature = "python", feature = "compress"))]
+#[cfg(feature = "python")]
 pub(crate) use self::reader::Reader as TfRecordReader;
-#[cfg(feature = "compress")]
 pub use self::stream::{TfRecordIter, TfRecordStream};
 pub use self::writer::{TfRecordWriter, TfRecordWriterOptions};
 use super::content::{self, Content, Contents, refuse_compressed};
 use super::files::Patterns;
 use super::formats::Format;
 use super::index_cache::{IndexCache, Records};
+use super::inflate::codecs::beginning_of_zlib;
 use super::numbered::{File, Files, Numbered, named_source, source_options};
 use super::signs::{self, may_be_zlib};
 use super::starts::{Facts, Starts, StartsBuilder};
@@ -46,6 +46,11 @@ pub(crate) fn compression(head: &[u8]) -> Option<&'static str> {
 /// Returns true if these first bytes belong to a TFRecord file: the checksum of the first length matches.
 pub(crate) fn is_tf_record(head: &[u8]) -> bool {
     head.get(..HEAD).is_some_and(|head| frame::length(head).is_ok())
+}
+
+/// Returns true if these first bytes belong to a zlib stream of records.
+pub(crate) fn is_zlib(head: &[u8]) -> bool {
+    may_be_zlib(head) && is_tf_record(&beginning_of_zlib(head, 4 << 10))
 }
 
 /// Records of uncompressed TFRecord files, by number: a [`RandomAccess`](crate::dataset::map::RandomAccess) source of
@@ -234,7 +239,6 @@ mod tests {
         assert_eq!(std::fs::read(&cached).unwrap(), index);
     }
 
-    #[cfg(feature = "compress")]
     #[test]
     fn a_compressed_file_is_refused_with_advice() {
         let dir = tempfile::tempdir().unwrap();

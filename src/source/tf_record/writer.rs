@@ -28,7 +28,6 @@ pub struct TfRecordWriter<W: Write> {
 
 enum Out<W: Write> {
     Plain(BufWriter<W>),
-    #[cfg(feature = "compress")]
     Gzip(Box<flate2::write::GzEncoder<BufWriter<W>>>),
 }
 
@@ -42,7 +41,6 @@ pub struct TfRecordWriterOptions {
 impl TfRecordWriterOptions {
     /// Compresses the file with gzip at this level, 0 to 9, like TensorFlow's `GZIP`. The file then has no random
     /// access.
-    #[cfg(feature = "compress")]
     pub fn gzip(mut self, level: u32) -> Self {
         self.gzip = Some(level.min(9));
         self
@@ -57,9 +55,8 @@ impl<W: Write> TfRecordWriter<W> {
     pub fn new(out: W, options: TfRecordWriterOptions) -> Result<Self> {
         let out = BufWriter::with_capacity(1 << 16, out);
         let out = match options.gzip {
-            #[cfg(feature = "compress")]
             Some(level) => Out::Gzip(Box::new(flate2::write::GzEncoder::new(out, flate2::Compression::new(level)))),
-            _ => Out::Plain(out),
+            None => Out::Plain(out),
         };
         Ok(Self { out, records: 0 })
     }
@@ -68,15 +65,10 @@ impl<W: Write> TfRecordWriter<W> {
     ///
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if writing fails.
-    #[cfg_attr(
-        not(feature = "compress"),
-        expect(clippy::infallible_destructuring_match, reason = "with gzip there is more than one")
-    )]
     pub fn write(&mut self, record: &[u8]) -> Result<()> {
         let (head, foot) = frame::around(record);
         let out: &mut dyn Write = match &mut self.out {
             Out::Plain(out) => out,
-            #[cfg(feature = "compress")]
             Out::Gzip(out) => out,
         };
         [head.as_slice(), record, &foot].into_iter().try_for_each(|part| out.write_all(part)).map_err(Error::of_io)?;
@@ -98,14 +90,9 @@ impl<W: Write> TfRecordWriter<W> {
     ///
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if writing fails; the file may then be cut.
-    #[cfg_attr(
-        not(feature = "compress"),
-        expect(clippy::infallible_destructuring_match, reason = "with gzip there is more than one")
-    )]
     pub fn finish(self) -> Result<W> {
         let out = match self.out {
             Out::Plain(out) => out,
-            #[cfg(feature = "compress")]
             Out::Gzip(out) => out.finish().map_err(Error::of_io)?,
         };
         let mut out = out.into_inner().map_err(|e| Error::of_io(e.into_error()))?;
@@ -116,7 +103,7 @@ impl<W: Write> TfRecordWriter<W> {
 
 debug_as!(<W: Write> TfRecordWriter<W>, |self, f| write!(f, "TfRecordWriter({} records)", self.records));
 
-#[cfg(all(test, feature = "compress"))]
+#[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 

@@ -145,7 +145,22 @@ impl RunOptions {
         Ok(())
     }
 
-    #[cfg(all(feature = "workers", target_os = "linux"))]
+    #[cfg(not(all(feature = "workers", target_os = "linux")))]
+    fn in_workers(
+        &self,
+        builder: LoaderBuilder<BoxIter<Element>>,
+        _: &Pipeline,
+    ) -> Result<LoaderBuilder<BoxIter<Element>>> {
+        if self.processes.workers.is_some_and(|count| count.0 > 0) {
+            return Err(Error::config("this build has no worker processes")
+                .help("they need Linux and the feature `workers`; `threads: auto` works everywhere"));
+        }
+        Ok(builder.executor(Executor::all_cores()))
+    }
+}
+
+#[cfg(all(feature = "workers", target_os = "linux"))]
+impl RunOptions {
     fn in_workers(
         &self,
         builder: LoaderBuilder<BoxIter<Element>>,
@@ -155,7 +170,6 @@ impl RunOptions {
     }
 
     /// Options of worker processes.
-    #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn mp_options(&self) -> crate::workers::MpOptions {
         use crate::workers::options::{Memory, MpOptions, Numbers, Poison};
         let (given, limits, auto) = (&self.processes, &self.limits, MpOptions::auto());
@@ -179,18 +193,5 @@ impl RunOptions {
             tune: limits.tune.unwrap_or(auto.tune),
             ..auto
         }
-    }
-
-    #[cfg(not(all(feature = "workers", target_os = "linux")))]
-    fn in_workers(
-        &self,
-        builder: LoaderBuilder<BoxIter<Element>>,
-        _: &Pipeline,
-    ) -> Result<LoaderBuilder<BoxIter<Element>>> {
-        if self.processes.workers.is_some_and(|count| count.0 > 0) {
-            return Err(Error::config("this build has no worker processes")
-                .help("they need Linux and the feature `workers`; `threads: auto` works everywhere"));
-        }
-        Ok(builder.executor(Executor::all_cores()))
     }
 }

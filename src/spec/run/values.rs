@@ -9,7 +9,7 @@ use crate::spec::arguments::{Arguments, Kind, arguments, words};
 use crate::spec::decode::Fields;
 use crate::spec::node::{Node, Tree};
 use crate::spec::values::{Amount, AtLeast, Decode};
-use crate::units::check_budget;
+use crate::units::budget::check_budget;
 
 /// A number of threads, or `auto`.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -11,4 +11,4 @@ pub(super) const FACTS: Facts = Facts {
 };
 
 #[cfg(feature = "azure")]
-super::stores::signed_client!(object_store::azure::MicrosoftAzureBuilder);
+super::remote::clients::signed_client!(object_store::azure::MicrosoftAzureBuilder);

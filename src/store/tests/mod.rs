@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use objects::{Server, Trouble};
 
-use super::blocks::BLOCK;
-use super::object::{Object, Wanted};
 use super::options::StoreOptions;
-use super::shared::Shared;
+use super::remote::blocks::BLOCK;
+use super::remote::object::{Object, Wanted};
+use super::remote::shared::Shared;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Short pauses, and few attempts.

@@ -23,37 +23,35 @@ pub(crate) struct Starter {
 }
 
 impl Starter {
-    #[cfg(feature = "python")]
+    pub(super) fn command(&self) -> &WorkerCommand {
+        &self.command
+    }
+}
+
+#[cfg(feature = "python")]
+impl Starter {
     pub(crate) fn new(command: WorkerCommand) -> Self {
         Self { command, zygote: OnceLock::new() }
     }
 
-    pub(super) fn command(&self) -> &WorkerCommand {
-        &self.command
-    }
-
     /// Starts the forking process ahead of the first worker, if the command supports it, to use the time until then.
-    #[cfg(feature = "python")]
     pub(crate) fn begin(&self) {
         let _ = self.zygote();
     }
 
     /// Makes the forking process load the modules that all workers need.
-    #[cfg(feature = "python")]
     pub(crate) fn load(&self, modules: &[String]) {
         if let Some(zygote) = self.zygote() {
             zygote.load(modules);
         }
     }
 
-    #[cfg(feature = "python")]
     fn zygote(&self) -> Option<&Arc<Zygote>> {
         self.command.to_fork.as_ref()?;
         self.zygote.get_or_init(|| Zygote::start(&self.command).map(Arc::new)).as_ref()
     }
 
     /// Forks a worker for `call`; returns `None` if the worker has to be started by the command.
-    #[cfg(feature = "python")]
     pub(super) fn fork(&self, call: Call, socket: &OwnedFd) -> Option<Process> {
         self.zygote()?.fork(Call { forked: true, ..call }, socket)
     }
