@@ -70,7 +70,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 /// The programs of a page of the site, as doc tests.
-#[cfg(all(doctest, feature = "text", feature = "parquet", feature = "s3", feature = "workers", target_os = "linux"))]
+#[cfg(all(doctest, feature = "text", feature = "formats", feature = "s3", feature = "workers", target_os = "linux"))]
 #[doc = include_str!("../python/docs/rust/index.md")]
 struct RustPage;
 

@@ -67,7 +67,7 @@ impl Chosen {
 /// Common columns of several files.
 pub(crate) struct Columns {
     pub(super) fields: Vec<FieldRef>,
-    partitions: Partitions,
+    pub(in crate::source) partitions: Partitions,
 }
 
 impl Columns {
@@ -95,12 +95,6 @@ impl Columns {
 
     pub(crate) fn names(&self) -> Vec<Name> {
         self.fields.iter().map(|field| Name::new(field.name())).collect()
-    }
-
-    /// Returns true if folders give the column of this name.
-    #[cfg(feature = "parquet")]
-    pub(crate) fn is_of_folders(&self, name: &str) -> bool {
-        self.partitions.has(name)
     }
 
     /// Describes the columns besides their names, as part of the source's identity.

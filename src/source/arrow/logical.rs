@@ -223,10 +223,6 @@ fn lists(array: &ArrayRef, size: usize, to: &DataType) -> Result<ArrayRef, Refus
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(all(feature = "cli", feature = "parquet", feature = "arrow"))]
-    use crate::dataset::map::RandomAccess;
-    #[cfg(all(feature = "cli", feature = "parquet", feature = "arrow"))]
-    use crate::element::{Array, Buffer, Element, Value};
 
     #[test]
     fn words_are_read_as_they_are_written() {
@@ -260,64 +256,5 @@ mod tests {
         assert_eq!(digits("7", 2).as_deref(), Some("700"));
         assert_eq!(digits("1200", -2).as_deref(), Some("12"));
         assert_eq!((digits("1.234", 2), digits("1.x", 2), digits("120", -2)), (None, None, None));
-    }
-
-    #[cfg(all(feature = "cli", feature = "parquet", feature = "arrow"))]
-    #[test]
-    fn types_that_elements_do_not_have_are_written_as_they_are_declared() {
-        use crate::source::{Arrow, ArrowWriter, ArrowWriterOptions, Parquet, ParquetWriter, ParquetWriterOptions};
-        let words = [
-            ("when", "timestamp[us, tz=UTC]"),
-            ("day", "date32"),
-            ("at", "time64[ns]"),
-            ("took", "duration[ms]"),
-            ("price", "decimal128(5, 2)"),
-            ("v", "float32[2]"),
-            ("m", "int16[2, 2]"),
-            ("id", "fixed_size_binary[2]"),
-        ];
-        let kinds: Vec<(Name, Kind)> = words
-            .into_iter()
-            .map(|(name, word)| (name.into(), Kind::Logical(of_word(word).unwrap())))
-            .chain([("times".into(), Kind::List(Kind::Logical(of_word("timestamp[s]").unwrap()).into()))])
-            .collect();
-        let long = |number: i64| Array::scalar(number);
-        let full = Element::new()
-            .with("when", long(1))
-            .with("day", Array::scalar(2i32))
-            .with("at", long(3))
-            .with("took", long(4))
-            .with("price", "-12.50")
-            .with("v", Array::from_vec(vec![1.0f32, 2.0]))
-            .with("m", Array::new(DType::I16, &[2, 2], Buffer::from_vec(vec![1i16, 2, 3, 4])).unwrap())
-            .with("id", Value::Bytes(Buffer::copy_from(b"ab")))
-            .with("times", Array::from_vec(vec![5i64, 6]));
-        let empty = kinds.iter().fold(Element::new(), |element, (name, _)| element.with(name, Value::Null));
-        let dir = tempfile::tempdir().unwrap();
-        let (parquet, arrow) = (dir.path().join("a.parquet"), dir.path().join("a.arrow"));
-        let mut writer = ParquetWriter::new(Vec::new(), ParquetWriterOptions::new().columns(kinds.clone())).unwrap();
-        [&full, &empty].into_iter().for_each(|row| writer.write(row).unwrap());
-        std::fs::write(&parquet, writer.finish().unwrap()).unwrap();
-        let mut writer = ArrowWriter::new(Vec::new(), ArrowWriterOptions::new().columns(kinds.clone())).unwrap();
-        [&full, &empty].into_iter().for_each(|row| writer.write(row).unwrap());
-        std::fs::write(&arrow, writer.finish().unwrap()).unwrap();
-        let (parquet, arrow) = (Parquet::open(&parquet).unwrap(), Arrow::open(&arrow).unwrap());
-        for (types, rows) in [
-            (parquet.typed_columns().types(|_| true), [parquet.read(0), parquet.read(1)]),
-            (arrow.typed_columns().types(|_| true), [arrow.read(0), arrow.read(1)]),
-        ] {
-            assert_eq!(types, (kinds.clone(), Vec::new()));
-            assert_eq!(rows.map(Result::unwrap), [full.clone(), empty.clone()]);
-        }
-        assert_eq!(parquet.typed_columns().types(|_| false).1.len(), 10, "one for each dimension");
-        for (name, value) in
-            [("price", Value::from("1.234")), ("v", Array::from_vec(vec![1.0f32]).into()), ("day", "x".into())]
-        {
-            let mut writer =
-                ParquetWriter::new(Vec::new(), ParquetWriterOptions::new().columns(kinds.clone())).unwrap();
-            writer.write(&empty.clone().with(name, value)).unwrap();
-            let error = writer.finish().unwrap_err();
-            assert!(error.message().contains(name) && error.record_number() == Some(0), "{error}");
-        }
     }
 }

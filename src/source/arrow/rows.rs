@@ -12,9 +12,11 @@ use crate::error::{Error, Result};
 
 /// Collector of elements. The first batch determines the columns, unless they were declared.
 pub(crate) struct Rows {
-    columns: Option<Columns>,
+    /// The columns, if they are known.
+    pub(in crate::source) columns: Option<Columns>,
     waiting: Vec<Element>,
-    bytes: usize,
+    /// Size of the pending rows in bytes.
+    pub(in crate::source) bytes: usize,
     most: usize,
     most_bytes: usize,
     /// Rows that were returned in batches.
@@ -24,7 +26,7 @@ pub(crate) struct Rows {
 /// Columns of the batches.
 #[derive(Debug)]
 pub(crate) struct Columns {
-    fields: Vec<(Name, Kind)>,
+    pub(in crate::source) fields: Vec<(Name, Kind)>,
     schema: SchemaRef,
 }
 
@@ -52,12 +54,6 @@ impl Columns {
     fn new(fields: Vec<(Name, Kind)>) -> Result<Self> {
         let schema = Arc::new(Schema::new(all(&fields)?));
         Ok(Self { fields, schema })
-    }
-
-    /// Returns the name and kind of each column.
-    #[cfg(feature = "arrow")]
-    pub(crate) fn fields(&self) -> &[(Name, Kind)] {
-        &self.fields
     }
 
     /// Returns the columns of an element.
@@ -114,37 +110,5 @@ impl Rows {
     /// Returns the schema, which has no columns before they are known.
     pub(crate) fn schema(&self) -> SchemaRef {
         self.columns.as_ref().map_or_else(|| Arc::new(Schema::empty()), |columns| columns.schema.clone())
-    }
-
-    /// Returns the columns, if they are known.
-    #[cfg(feature = "arrow")]
-    pub(crate) fn into_columns(self) -> Option<Columns> {
-        self.columns
-    }
-}
-
-#[cfg(feature = "parquet")]
-impl Rows {
-    /// Returns the kind of each leaf column, in the order of Arrow's leaves.
-    pub(crate) fn leaves(&self) -> Vec<Kind> {
-        let mut leaves = Vec::new();
-        for (_, kind) in self.columns.iter().flat_map(|columns| &columns.fields) {
-            collect(kind, &mut leaves);
-        }
-        leaves
-    }
-
-    /// Returns the size of the pending rows, in bytes.
-    pub(crate) fn waiting_bytes(&self) -> usize {
-        self.bytes
-    }
-}
-
-#[cfg(feature = "parquet")]
-fn collect(kind: &Kind, leaves: &mut Vec<Kind>) {
-    match kind {
-        Kind::List(items) => collect(items, leaves),
-        Kind::Tree(fields) => fields.iter().for_each(|(_, kind)| collect(kind, leaves)),
-        leaf => leaves.push(leaf.clone()),
     }
 }

@@ -92,7 +92,7 @@ impl HuggingFaceWriter {
         }
         self.end()?;
         let put = |name: &str, text: String| crate::store::replace(&self.folder.join(name), text.as_bytes());
-        put(INFO, info(self.columns.as_ref().map(Columns::fields)))?;
+        put(INFO, info(self.columns.as_ref().map(|columns| &*columns.fields)))?;
         put(STATE, state(&self.names, self.hash.digest()))
     }
 

@@ -189,7 +189,7 @@ impl<W: Write> ArrowWriter<W> {
             State::Stream(stream) => stream.into_inner().map_err(failed)?,
             State::Waiting(_) | State::Failed => return Err(failed_before()),
         };
-        Ok((out, self.rows.into_columns()))
+        Ok((out, self.rows.columns))
     }
 
     fn write_batch(&mut self, batch: &RecordBatch) -> Result<()> {

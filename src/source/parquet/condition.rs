@@ -58,7 +58,7 @@ impl Condition {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if no file has the column, the column comes from folders, or its
     /// type has no order. Also the errors of [`columns::unified`].
     pub(super) fn of(&self, files: &[File], all: &Columns) -> Result<Compared<'_>> {
-        if all.is_of_folders(&self.column) {
+        if all.partitions.has(&self.column) {
             let text = format!("folders give column {:?}, and row groups have no statistics of it", self.column);
             return Err(Error::config(text).help("name the folders to read in `paths`, or use a `filter`"));
         }

@@ -208,7 +208,7 @@ impl ParquetWriterOptions {
             .set_offset_index_disabled(!self.page_index)
             .set_statistics_enabled(statistics);
         let schema = ArrowSchemaConverter::new().convert(&rows.schema()).map_err(failed)?;
-        for (column, kind) in schema.columns().iter().zip(rows.leaves()) {
+        for (column, kind) in schema.columns().iter().zip(leaves(rows)) {
             builder = self.column(builder, column.path(), &kind);
         }
         Ok(builder.build())
@@ -275,7 +275,7 @@ impl<W: Write + Send> ParquetWriter<W> {
             State::Writing(writer) => writer.estimated_bytes(),
             _ => 0,
         };
-        (written + self.rows.waiting_bytes()) as u64
+        (written + self.rows.bytes) as u64
     }
 
     /// Finishes the file and returns the output.
@@ -329,5 +329,22 @@ fn failed(error: ParquetError) -> Error {
 impl<W: Write + Send> fmt::Debug for ParquetWriter<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ParquetWriter").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+/// Returns the kind of each leaf column, in the order of Arrow's leaves.
+fn leaves(rows: &Rows) -> Vec<Kind> {
+    let mut leaves = Vec::new();
+    for (_, kind) in rows.columns.iter().flat_map(|columns| &columns.fields) {
+        collect(kind, &mut leaves);
+    }
+    leaves
+}
+
+fn collect(kind: &Kind, leaves: &mut Vec<Kind>) {
+    match kind {
+        Kind::List(items) => collect(items, leaves),
+        Kind::Tree(fields) => fields.iter().for_each(|(_, kind)| collect(kind, leaves)),
+        leaf => leaves.push(leaf.clone()),
     }
 }
