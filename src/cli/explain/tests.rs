@@ -2,7 +2,7 @@
 #![cfg(feature = "array_record")]
 
 use super::*;
-use crate::MapDataset;
+use crate::MapDatasetExt;
 use crate::dataset::map::{Range, Source};
 use crate::source::{ArrayRecord, ArrayRecordWriter, Compression};
 
