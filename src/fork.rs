@@ -253,7 +253,11 @@ impl<T> Drop for PerProcess<T> {
     }
 }
 
-debug_as!(<T> PerProcess<T>, |self, f| f.write_str("PerProcess"));
+impl<T> fmt::Debug for PerProcess<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PerProcess")
+    }
+}
 
 #[cfg(all(test, unix))]
 pub(crate) mod tests {

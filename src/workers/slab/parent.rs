@@ -1,6 +1,7 @@
 //! The parent's side of a slab, which alone decides where workers write.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::mem;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -330,9 +331,11 @@ impl<M: Memory> Drop for Slab<M> {
     }
 }
 
-debug_as!(<M: Memory> Slab<M>, |self, f| {
-    f.debug_struct("Slab").field("stats", &self.stats()).finish_non_exhaustive()
-});
+impl<M: Memory> fmt::Debug for Slab<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slab").field("stats", &self.stats()).finish_non_exhaustive()
+    }
+}
 
 /// Returns the number of pages that hold `bytes`; `u32::MAX` if no slab can hold them.
 fn pages(bytes: usize) -> u32 {
