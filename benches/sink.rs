@@ -123,7 +123,7 @@ fn sink(options: SinkOptions, folder: &Path, steps: u64) -> Result<Row> {
         seconds: in_write.as_secs_f64() / steps as f64,
         in_write: in_write.as_secs_f64() / wall.as_secs_f64(),
         bytes: report.bytes_out as f64 / steps as f64,
-        cpu: report.encode_s / steps as f64,
+        cpu: report.work.encode_s / steps as f64,
     })
 }
 
