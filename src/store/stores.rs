@@ -81,6 +81,23 @@ pub(super) fn lacking(scheme: &str) -> Error {
         .help(format!("build gristmill with the feature `{}`", store.feature))
 }
 
+/// Defines `client` from the builder of a store with signed requests, which permit no redirects.
+#[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
+macro_rules! signed_client {
+    ($builder:ty) => {
+        pub(super) fn client(
+            root: &str,
+            retry: object_store::RetryConfig,
+        ) -> crate::error::Result<crate::store::remote::clients::Client> {
+            let builder = <$builder>::from_env().with_url(root).with_retry(retry);
+            let connector = crate::store::remote::service::Connector(crate::store::remote::client::Redirects::Refused);
+            crate::store::remote::clients::built(builder.with_http_connector(connector).build())
+        }
+    };
+}
+#[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
+pub(super) use signed_client;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,4 +11,4 @@ pub(super) const FACTS: Facts = Facts {
 };
 
 #[cfg(feature = "azure")]
-super::remote::clients::signed_client!(object_store::azure::MicrosoftAzureBuilder);
+super::stores::signed_client!(object_store::azure::MicrosoftAzureBuilder);

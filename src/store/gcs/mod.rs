@@ -6,4 +6,4 @@ pub(super) const FACTS: Facts =
     Facts { variables: "GOOGLE_", key: Some("`GOOGLE_SERVICE_ACCOUNT`"), ..Facts::of(&["gs"]) };
 
 #[cfg(feature = "gcs")]
-super::remote::clients::signed_client!(object_store::gcp::GoogleCloudStorageBuilder);
+super::stores::signed_client!(object_store::gcp::GoogleCloudStorageBuilder);

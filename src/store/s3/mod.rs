@@ -11,4 +11,4 @@ pub(super) const FACTS: Facts = Facts {
 };
 
 #[cfg(feature = "s3")]
-super::remote::clients::signed_client!(object_store::aws::AmazonS3Builder);
+super::stores::signed_client!(object_store::aws::AmazonS3Builder);
