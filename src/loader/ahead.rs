@@ -28,7 +28,7 @@ const MAX_PACKET: usize = 256;
 
 /// Consumer's side of the thread: see the [module](self).
 pub(super) struct Ahead<T, S> {
-    packets: Option<Receiver<Packet<T, S>>>,
+    packets: Option<Inbox<T, S>>,
     current: std::vec::IntoIter<Result<(T, S)>>,
     /// Start and end of the time in which the current packet was made.
     made: Option<(Instant, Instant)>,
@@ -43,6 +43,46 @@ pub(super) struct Ahead<T, S> {
     begins: Option<Cause>,
 }
 
+/// Consumer's ends of the buffer.
+struct Inbox<T, S> {
+    packets: Receiver<Packet<T, S>>,
+    outbox: Arc<Mutex<Outbox<T, S>>>,
+}
+
+/// Producer's ends of the buffer.
+struct Post<T, S> {
+    packets: Sender<Packet<T, S>>,
+    outbox: Arc<Mutex<Outbox<T, S>>>,
+}
+
+/// Creates a buffer of `packets`.
+fn buffer<T, S>(packets: usize) -> (Post<T, S>, Inbox<T, S>) {
+    let (sender, receiver) = bounded(packets);
+    let outbox = Arc::new(Mutex::new(Outbox { elements: Vec::new(), clock: PacketClock::new() }));
+    (Post { packets: sender, outbox: outbox.clone() }, Inbox { packets: receiver, outbox })
+}
+
+impl<T, S> Inbox<T, S> {
+    /// Returns the next packet, if there is one. Takes the elements for which the buffer had no room if the buffer is
+    /// empty now, because the producer may wait for its next element.
+    fn ready(&self) -> Option<Packet<T, S>> {
+        self.packets.try_recv().ok().or_else(|| {
+            let mut outbox = self.outbox.locked();
+            // The producer may have sent these elements before the lock was taken.
+            self.packets.try_recv().ok().or_else(|| outbox.packet().inspect(|_| outbox.clock.start()))
+        })
+    }
+
+    /// Receives the next packet within `patience`.
+    fn receive(&self, patience: Option<Duration>) -> std::result::Result<Packet<T, S>, RecvTimeoutError> {
+        match (self.ready(), patience) {
+            (Some(packet), _) => Ok(packet),
+            (None, Some(patience)) => self.packets.recv_timeout(patience),
+            (None, None) => self.packets.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        }
+    }
+}
+
 /// Request for an element by the consumer.
 #[derive(Clone, Copy)]
 struct Asked {
@@ -54,7 +94,7 @@ struct Asked {
 /// Order to continue at another state.
 struct Order<T, S> {
     state: S,
-    packets: Sender<Packet<T, S>>,
+    post: Post<T, S>,
     answer: Sender<Result<S>>,
 }
 
@@ -88,16 +128,16 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         cx: Cx,
         buffer: usize,
         run: &Runtime,
-    ) -> Result<(Receiver<Packet<T, S>>, Sender<Order<T, S>>, JoinHandle<()>)>
+    ) -> Result<(Inbox<T, S>, Sender<Order<T, S>>, JoinHandle<()>)>
     where
         I: DatasetIterator<Item = T, State = S> + 'static,
     {
-        let (sender, packets) = bounded(buffer);
+        let (post, packets) = self::buffer(buffer);
         let (orders, ordered) = bounded(1);
         let thread = std::thread::Builder::new().name("gristmill-suffix".into());
         let work = {
             let (run, pass) = (run.clone(), crate::exec::thread::pass());
-            move || crate::exec::thread::run(pass, || serve(iter, cx, &run, sender, &ordered))
+            move || crate::exec::thread::run(pass, || serve(iter, cx, &run, post, &ordered))
         };
         let thread = thread.spawn(work).map_err(|e| {
             crate::Error::new(crate::ErrorKind::Io, format!("cannot start the thread of the stateful stages: {e}"))
@@ -153,27 +193,31 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
     /// `None` if the thread has ended or does not answer in time.
     pub(super) fn restore(&mut self, state: S) -> Option<Result<S>> {
         let orders = self.orders.as_ref()?;
-        let ((sender, packets), (answer, answered)) = (bounded(self.buffer), bounded(1));
+        let ((post, packets), (answer, answered)) = (buffer(self.buffer), bounded(1));
         self.packets = Some(packets);
         self.current = Vec::new().into_iter();
         self.begins = Some(Cause::Restore);
         if self.waiting.take().is_some() {
             self.run.demand().end(Instant::now());
         }
-        orders.try_send(Order { state, packets: sender, answer }).ok()?;
+        orders.try_send(Order { state, post, answer }).ok()?;
         answered.recv_timeout(ORDER_TIME).ok()
     }
 
     /// Returns true if [`next`](Self::next) would not wait.
     #[cfg(feature = "pjrt")]
     pub(super) fn is_ready(&self) -> bool {
-        self.current.len() > 0 || self.packets.as_ref().is_none_or(|packets| !packets.is_empty())
+        self.current.len() > 0
+            || self
+                .packets
+                .as_ref()
+                .is_none_or(|inbox| !inbox.packets.is_empty() || !inbox.outbox.locked().elements.is_empty())
     }
 
     fn begin(&self, meter: &mut ConsumerMeter) -> Asked {
         let at = Instant::now();
         self.run.demand().begin(at);
-        let ready = self.packets.as_ref().map(Receiver::len);
+        let ready = self.packets.as_ref().map(|inbox| inbox.packets.len());
         ready.iter().for_each(|ready| meter.look(*ready));
         Asked { at, ready }
     }
@@ -181,11 +225,7 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
     /// Receives the next packet, and returns its first element.
     fn receive(&mut self, patience: Option<Duration>) -> Poll<Option<Result<(T, S)>>> {
         let Some(packets) = &self.packets else { return Poll::Ready(None) };
-        let received = match patience {
-            Some(patience) => packets.recv_timeout(patience),
-            None => packets.recv().map_err(|_| RecvTimeoutError::Disconnected),
-        };
-        match received {
+        match packets.receive(patience) {
             Ok(Packet { elements, made }) => (self.current, self.made) = (elements.into_iter(), Some(made)),
             Err(RecvTimeoutError::Timeout) => return Poll::Pending,
             Err(RecvTimeoutError::Disconnected) => {
@@ -221,18 +261,18 @@ fn serve<I: DatasetIterator<Item: Send + 'static> + 'static>(
     mut iter: I,
     mut cx: Cx,
     run: &Runtime,
-    sender: Sender<Packet<I::Item, I::State>>,
+    post: Post<I::Item, I::State>,
     orders: &Receiver<Order<I::Item, I::State>>,
 ) {
-    produce(&mut iter, &mut cx, run, sender);
-    while let Ok(Order { state, packets, answer }) = orders.recv() {
+    produce(&mut iter, &mut cx, run, post);
+    while let Ok(Order { state, post, answer }) = orders.recv() {
         let restored = iter.restore(state, &mut cx).map(|()| iter.state());
         let failed = restored.is_err();
         let _ = answer.send(restored);
         if failed {
             return;
         }
-        produce(&mut iter, &mut cx, run, packets);
+        produce(&mut iter, &mut cx, run, post);
     }
 }
 
@@ -241,24 +281,28 @@ fn produce<I: DatasetIterator<Item: Send + 'static> + 'static>(
     iter: &mut I,
     cx: &mut Cx,
     run: &Runtime,
-    sender: Sender<Packet<I::Item, I::State>>,
+    post: Post<I::Item, I::State>,
 ) {
-    let outbox = Arc::new(Mutex::new(Outbox { elements: Vec::new(), clock: PacketClock::new(), sender }));
-    let post = || outbox.locked();
-    let waiting = outbox.clone();
-    cx.before_waiting(move || waiting.locked().offer());
+    let Post { packets, outbox } = post;
+    let (waiting, offered) = (outbox.clone(), packets.clone());
+    cx.before_waiting(move || waiting.locked().offer(&offered));
+    // If the buffer is full, `send` waits for the consumer, who may lock the outbox meanwhile.
+    let send = || {
+        let packet = outbox.locked().packet();
+        let sent = packet.is_none_or(|packet| packets.send(packet).is_ok());
+        outbox.locked().clock.start();
+        sent
+    };
     loop {
         let next = iter.next(cx);
         let sent = match next {
             Ok(Some(element)) => {
                 let state = iter.state();
-                let mut outbox = post();
-                outbox.elements.push(Ok((element, state)));
-                !outbox.is_due() || {
+                let is_due = outbox.locked().push(Ok((element, state)));
+                !is_due || {
                     cx.flush_if_due();
-                    // If the buffer is full, `send` waits for the consumer.
                     cx.works(false);
-                    let sent = outbox.send();
+                    let sent = send();
                     cx.works(true);
                     sent
                 }
@@ -268,9 +312,8 @@ fn produce<I: DatasetIterator<Item: Send + 'static> + 'static>(
                 cx.flush();
                 cx.works(false);
                 run.sync();
-                let mut outbox = post();
-                outbox.elements.extend(last.err().map(Err));
-                outbox.send();
+                outbox.locked().elements.extend(last.err().map(Err));
+                send();
                 false
             }
         };
@@ -286,38 +329,32 @@ fn produce<I: DatasetIterator<Item: Send + 'static> + 'static>(
 struct Outbox<T, S> {
     elements: Vec<Result<(T, S)>>,
     clock: PacketClock,
-    sender: Sender<Packet<T, S>>,
 }
 
 impl<T, S> Outbox<T, S> {
-    fn is_due(&mut self) -> bool {
+    /// Adds an element. Returns true if the elements are to be sent now.
+    fn push(&mut self, element: Result<(T, S)>) -> bool {
+        self.elements.push(element);
         self.elements.len() >= MAX_PACKET || self.clock.is_over(self.elements.len())
     }
 
-    /// Sends the elements. Returns false if the receiver is gone.
-    fn send(&mut self) -> bool {
-        let sent = self.elements.is_empty() || {
-            let packet = self.packet();
-            self.sender.send(packet).is_ok()
-        };
-        self.clock.start();
-        sent
-    }
-
-    /// Sends the ready elements if the buffer has room, because the next element is not ready yet.
-    fn offer(&mut self) {
-        if self.elements.is_empty() {
-            return;
-        }
-        let packet = self.packet();
-        match self.sender.try_send(packet) {
+    /// Sends the ready elements if the buffer has room, because the next element is not ready yet. Otherwise, the
+    /// consumer takes them after it has emptied the buffer.
+    fn offer(&mut self, packets: &Sender<Packet<T, S>>) {
+        let Some(packet) = self.packet() else { return };
+        match packets.try_send(packet) {
             Err(TrySendError::Full(packet)) => self.elements = packet.elements,
             _ => self.clock.start(),
         }
     }
 
-    fn packet(&mut self) -> Packet<T, S> {
-        Packet { elements: std::mem::take(&mut self.elements), made: (self.clock.start, Instant::now()) }
+    /// Takes the elements, if there are any.
+    fn packet(&mut self) -> Option<Packet<T, S>> {
+        if self.elements.is_empty() {
+            return None;
+        }
+        let made = (self.clock.start, Instant::now());
+        Some(Packet { elements: std::mem::take(&mut self.elements), made })
     }
 }
 
@@ -360,20 +397,18 @@ mod tests {
 
     #[test]
     fn elements_that_find_no_room_in_the_buffer_wait_in_order() {
-        let (sender, packets) = bounded(1);
-        let mut outbox = Outbox { elements: vec![Ok((1, ()))], clock: PacketClock::new(), sender };
-        outbox.offer();
-        for element in [2, 3] {
+        let (Post { packets, outbox }, inbox) = buffer(1);
+        for element in [1, 2, 3] {
+            let mut outbox = outbox.locked();
             outbox.elements.push(Ok((element, ())));
-            outbox.offer();
+            outbox.offer(&packets);
         }
-        let received = || -> Vec<i32> {
-            let packet = packets.try_recv().map_or_else(|_| Vec::new(), |packet| packet.elements);
-            packet.into_iter().map(|element| element.unwrap().0).collect()
+        let received = |packet: Option<Packet<i32, ()>>| -> Vec<i32> {
+            packet.into_iter().flat_map(|packet| packet.elements).map(|element| element.unwrap().0).collect()
         };
-        assert_eq!(received(), [1]);
-        assert_eq!(received(), [0; 0]);
-        outbox.offer();
-        assert_eq!(received(), [2, 3]);
+        assert_eq!(received(inbox.ready()), [1]);
+        // The producer waits for its next element, and offers nothing more until then.
+        assert_eq!(received(inbox.ready()), [2, 3]);
+        assert_eq!(received(inbox.ready()), [0; 0]);
     }
 }
