@@ -13,9 +13,7 @@ use gristmill::dataset::map::{Range, Source};
 use gristmill::report::{Cause, Change};
 use gristmill::source::Npy;
 use gristmill::workers::{MpOptions, mp_prefetch};
-use gristmill::{
-    Array, Element, Executor, IterDataset, IterDatasetExt, Load, Loader, MapDataset, MapDatasetExt, Report, Result,
-};
+use gristmill::{Array, Element, Executor, IterDataset, IterDatasetExt, Load, Loader, MapDatasetExt, Report, Result};
 use serde::{Deserialize, Serialize};
 
 const MIB: u64 = 1 << 20;
@@ -84,7 +82,8 @@ impl Fault {
             Self::Element { stage, value, .. } => {
                 let record = format!("record {value} of range");
                 longest_is(Cause::HeadOfLine)
-                    && longest.is_some_and(|wait| wait.record.as_ref() == Some(&record) && wait.stage == Some(stage))
+                    && longest
+                        .is_some_and(|wait| wait.suspect.record.as_ref() == Some(&record) && wait.stage == Some(stage))
             }
             Self::Stage { stage, .. } => {
                 report.waits.why.first().is_some_and(|why| why.stage == Some(stage))

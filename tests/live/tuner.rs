@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gristmill::dataset::map::Range;
 use gristmill::tune::Knob;
-use gristmill::{Executor, IterDataset, IterDatasetExt, Load, MapDataset, MapDatasetExt, Report, Result};
+use gristmill::{Executor, IterDataset, Load, MapDatasetExt, Report, Result};
 
 fn waits(ms: u64) -> Result<impl IterDataset<Item = i64>> {
     let wait = move |x| {

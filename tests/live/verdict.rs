@@ -6,9 +6,7 @@ use std::time::{Duration, Instant};
 
 use gristmill::dataset::map::{RandomAccess, Source};
 use gristmill::report::Change;
-use gristmill::{
-    Executor, IterDataset, IterDatasetExt, Load, LoaderBuilder, MapDataset, MapDatasetExt, Report, Result,
-};
+use gristmill::{Executor, IterDataset, IterDatasetExt, Load, LoaderBuilder, MapDatasetExt, Report, Result};
 
 /// Work, not sleep: a sleeping thread would let a crowded machine run two stages on one core for free.
 fn work(us: u64) {

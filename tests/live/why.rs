@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gristmill::dataset::map::Range;
 use gristmill::report::{Cause, Change};
-use gristmill::{Executor, IterDataset, IterDatasetExt, Load, MapDataset, MapDatasetExt, Report};
+use gristmill::{Executor, IterDataset, IterDatasetExt, Load, MapDatasetExt, Report};
 
 fn run(loader: &mut gristmill::Loader<impl IterDataset + 'static>, step: Duration) -> Report {
     for batch in loader.by_ref() {
@@ -44,7 +44,10 @@ fn one_slow_element_is_found_among_many() {
     assert_eq!(longest.cause, Cause::HeadOfLine, "{report}");
     let at = Range::new(0, 1000).shuffle(5).collect().unwrap().iter().position(|x| *x == slow);
     assert_eq!((longest.element, longest.elements), (at.map(|at| at as u64), Some(1)), "{report}");
-    assert_eq!((longest.stage, longest.record.as_deref()), (Some(3), Some(&*format!("record {slow} of range"))));
+    assert_eq!(
+        (longest.stage, longest.suspect.record.as_deref()),
+        (Some(3), Some(&*format!("record {slow} of range")))
+    );
     assert_eq!(report.verdict.advice[0].change, Change::Split(Some(3)), "{report}");
 }
 
@@ -87,7 +90,7 @@ impl Fault {
             Self::Element { stage, value } => {
                 let longest = report.waits.longest_waits.first();
                 let record = format!("record {value} of range");
-                longest.is_some_and(|wait| wait.record == Some(record) && wait.stage == Some(stage))
+                longest.is_some_and(|wait| wait.suspect.record == Some(record) && wait.stage == Some(stage))
             }
             Self::Stage { stage } => report.waits.why.first().is_some_and(|why| why.stage == Some(stage)),
             Self::Step => report.waits.steady_wait_share < 0.1,
