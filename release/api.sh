@@ -13,12 +13,12 @@ skip() { echo "release/api.sh: $1 skipped: $2" >&2; }
 
 if ! cargo public-api --version >/dev/null 2>&1; then
     skip "the dump of the interface" "no cargo-public-api"
-elif ! cargo +nightly --version >/dev/null 2>&1; then
-    skip "the dump of the interface" "no nightly toolchain, whose rustdoc says it as JSON"
 else
     told=$(mktemp)
     trap 'rm -f "$told"' EXIT
-    CARGO_TARGET_DIR=target/api cargo +nightly public-api --omit blanket-impls,auto-trait-impls,auto-derived-impls --features "$features" >"$told"
+    # JSON is an unstable output of rustdoc. The variable permits it with the stable toolchain of the crate.
+    RUSTC_BOOTSTRAP=1 cargo rustdoc --quiet --locked --target-dir target/api --features "$features" --lib -- -Zunstable-options --output-format json
+    cargo public-api --rustdoc-json target/api/doc/gristmill.json --omit blanket-impls,auto-trait-impls,auto-derived-impls >"$told"
     if [ "${1:-}" = --write ]; then
         cp "$told" release/api.txt
     elif [ ! -f release/api.txt ]; then
