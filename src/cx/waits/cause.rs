@@ -352,7 +352,7 @@ pub struct LongWait {
     pub suspect: WaitSuspect,
 }
 
-/// Record of the element that a long wait was for.
+/// The record that probably caused a long wait.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WaitSuspect {
     /// Index of the element with the largest record among elements evaluated together. `None` if no record is larger than all others.
