@@ -5,17 +5,22 @@ Trainers that take seconds to be imported are run weekly; torchtitan and plain l
 
 import dataclasses
 import importlib.util
+import itertools
 import json
 import os
+import pickle
 import re
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import gristmill as gm
+import numpy as np
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -258,6 +263,111 @@ def test_the_loop_of_torchtitan(corpus: dict[str, Any]) -> None:
     batches = trainer.Trainer.batch_generator(SimpleNamespace(metrics_processor=metrics), loader)
     assert next(batches)[1].shape == next(batches)[1].shape == (2, 16)
     assert metrics.ntokens_since_last_log == 64
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> tuple[list[str], Any]:
+    """Three files of nanochat's form, and its tokenizer around an encoding of bytes."""
+    arrow = pytest.importorskip("pyarrow.parquet", reason="PyArrow is not installed: pip install pyarrow")
+    tiktoken = pytest.importorskip("tiktoken", reason="tiktoken is not installed: pip install tiktoken")
+    rng, paths = np.random.default_rng(5), [str(tmp_path / f"base_data_climbmix/shard_{n:05}.parquet") for n in range(3)]
+    Path(paths[0]).parent.mkdir()
+    for path in paths:
+        texts = ["x" * n + "yz" for n in rng.lognormal(3.3, 1, 2048).astype(int)]
+        arrow.write_table(sys.modules["pyarrow"].table({"text": texts}), path, row_group_size=1024)
+    pattern = r"""[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,2}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"""
+    ranks = {bytes([byte]): byte for byte in range(256)}
+    encoding = tiktoken.Encoding("rustbpe", pat_str=pattern, mergeable_ranks=ranks, special_tokens={"<|bos|>": 256})
+    (tmp_path / "tokenizer").mkdir()
+    (tmp_path / "tokenizer/tokenizer.pkl").write_bytes(pickle.dumps(encoding))
+    return paths, SimpleNamespace(enc=encoding, get_bos_token_id=lambda: 256)
+
+
+def rows_by_best_fit(lengths: list[int], cells: int) -> Iterator[list[tuple[int, int]]]:
+    """Documents of each row with the tokens that it takes of them, by nanochat's rule and without its code."""
+    waiting: list[int] = []
+    unread = itertools.count()
+    while True:
+        row: list[tuple[int, int]] = []
+        while space := cells - sum(taken for _, taken in row):
+            while len(waiting) < 1000:
+                waiting.extend(itertools.islice(unread, 128))
+            fitting = [number for number in waiting if lengths[number] <= space]
+            # `max` and `min` return the document that was read first.
+            chosen = max(fitting, key=lengths.__getitem__) if fitting else min(waiting, key=lengths.__getitem__)
+            waiting.remove(chosen)
+            row.append((chosen, min(lengths[chosen], space)))
+        yield row
+
+
+def test_nanochat(shards: tuple[list[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    paths, tokenizer = shards
+    dropin = loaded("nanochat_loader")
+
+    def start(ranks: int, rank: int = 0, **options: Any) -> Any:
+        monkeypatch.setenv("RANK", str(rank))
+        monkeypatch.setenv("WORLD_SIZE", str(ranks))
+        steps = dropin.loader_with_state(tokenizer, 8 // ranks, 64, "train", device="cpu", paths=paths, **options)
+        return itertools.chain([next(steps)], steps)
+
+    taken = list(itertools.islice(start(1), 60))
+    documents = gm.MapDataset.parquet(paths[:-1]).tokenise(tokenizer=tokenizer.enc, column="text", prepend_bos=256)
+    lengths = [len(document["tokens"]) for document in documents]
+    planned = rows_by_best_fit(lengths, 65)
+    for inputs, targets, _ in taken:
+        rows = itertools.islice(planned, 8)
+        whole = [np.concatenate([documents[number]["tokens"][:n] for number, n in row]) for row in rows]
+        assert (inputs.numpy() == np.stack(whole)[:, :-1]).all() and (targets.numpy() == np.stack(whole)[:, 1:]).all()
+        assert (inputs[:, 0] == 256).all()
+    # Four ranks go on from the state that was saved while batch 20 waited, and one from theirs.
+    state = json.loads(json.dumps(taken[20][2]))
+    ranks = [start(4, rank, resume_state_dict=state) for rank in range(4)]
+    for inputs, targets, _ in taken[20:30]:
+        parts = [next(rank) for rank in ranks]
+        assert torch_equal([part[0] for part in parts], inputs) and torch_equal([part[1] for part in parts], targets)
+    states = [next(rank)[2] for rank in ranks]
+    assert len({state["gristmill"]["pass"] for state in states}) == 1
+    again = start(1, resume_state_dict=states[3])
+    assert all(torch_equal([mine], inputs) for (mine, _, _), (inputs, _, _) in zip(again, taken[30:40], strict=False))
+
+
+def test_nanochat_with_the_rest_of_each_document(shards: tuple[list[str], Any]) -> None:
+    paths, tokenizer = shards
+    dropin = loaded("nanochat_loader")
+    texts = gm.MapDataset.parquet(paths)
+    kept, dropping = (dropin.Rows(dropin.BestFit(texts, tokenizer.enc, 65, keep)) for keep in (True, False))
+    seen: Counter[int] = Counter()
+    for _ in range(1500):
+        next(dropping)
+        row = next(kept)["tokens"]
+        assert row[0] == 256
+        seen.update(row[row != 256].tolist())
+    read = Counter(token for n in range(kept.next) for token in kept.documents[n]["tokens"][1:].tolist())
+    waiting = Counter(token for _, n, start in kept.waiting for token in kept.tokens[n][start:].tolist())
+    assert seen + waiting == read and kept.dropped == 0
+    assert dropping.dropped > 1500 * 65 // 100
+
+
+@pytest.mark.weekly
+def test_nanochat_itself(shards: tuple[list[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """nanochat's loader and the file yield equal batches on one rank."""
+    checkout = os.environ.get("NANOCHAT_CHECKOUT")
+    if not checkout:
+        pytest.skip("NANOCHAT_CHECKOUT names no checkout of nanochat")
+    monkeypatch.setenv("NANOCHAT_BASE_DIR", str(tmp_path))
+    monkeypatch.syspath_prepend(checkout)
+    if importlib.util.find_spec("rustbpe") is None:
+        # Trains tokenizers.
+        monkeypatch.setitem(sys.modules, "rustbpe", ModuleType("rustbpe"))
+    tokenizer = importlib.import_module("nanochat.tokenizer").RustBPETokenizer.from_directory(str(tmp_path / "tokenizer"))
+    theirs = importlib.import_module("nanochat.dataloader").tokenizing_distributed_data_loader_with_state_bos_bestfit
+    ours = loaded("nanochat_loader").loader_with_state(tokenizer, 8, 64, "train", device="cpu")
+    for _, (inputs, targets, _), mine in zip(range(60), theirs(tokenizer, 8, 64, "train", device="cpu"), ours, strict=False):
+        assert torch_equal([mine[0]], inputs) and torch_equal([mine[1]], targets)
+
+
+def torch_equal(parts: list[Any], whole: Any) -> bool:
+    return bool((np.concatenate([part.numpy() for part in parts]) == whole.numpy()).all())
 
 
 @pytest.mark.parametrize("backend", ["jax", "torch"])
