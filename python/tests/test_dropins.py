@@ -3,6 +3,7 @@
 Trainers that take seconds to be imported are run weekly; torchtitan and plain loops stand for them in between.
 """
 
+import asyncio
 import dataclasses
 import importlib.util
 import itertools
@@ -32,9 +33,9 @@ def needed(module: str, package: str) -> None:
     pytest.importorskip(module, reason=f"{package} is not installed: pip install {package}")
 
 
-def loaded(name: str) -> ModuleType:
+def loaded(name: str, framework: str = "torch") -> ModuleType:
     """The file as a module: in this process, as the packages take seconds to be imported."""
-    pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch, which is large")
+    pytest.importorskip(framework, reason="PyTorch is not installed: pip install torch, which is large")
     spec = importlib.util.spec_from_file_location(f"dropin_{name}", FOLDER / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -368,6 +369,76 @@ def test_nanochat_itself(shards: tuple[list[str], Any], tmp_path: Path, monkeypa
 
 def torch_equal(parts: list[Any], whole: Any) -> bool:
     return bool((np.concatenate([part.numpy() for part in parts]) == whole.numpy()).all())
+
+
+@pytest.fixture
+def crops(tmp_path: Path) -> dict[str, gm.MapDataset[Any]]:
+    """Rows of 8 tokens: those of `a` are below 1,000, and those of `b` are not."""
+    for name, first in (("a", 0), ("b", 1000)):
+        np.arange(first, first + 800, dtype=np.uint16).tofile(tmp_path / f"{name}.bin")
+    return {name: gm.MapDataset.crops(str(tmp_path / f"{name}.bin"), seq_len=8, layout="u16").shuffle(seed=2) for name in "ab"}
+
+
+STAGES = [(0, {"a": 1.0}), (10, {"a": 0.25, "b": 0.75}), (30, {"b": 1.0})]
+
+
+def test_levanter(crops: dict[str, gm.MapDataset[Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    # Levanter's trainer is not on PyPI since 2023. The weekly test takes a checkout.
+    data, schedule = ModuleType("levanter.data"), ModuleType("levanter.schedule")
+    data.__dict__.update(AsyncDataset=type("AsyncDataset", (), {"__class_getitem__": lambda cls, _: cls}), MixtureDataset=None)
+    schedule.__dict__.update(BatchSchedule=lambda size: SimpleNamespace(global_data_offset_by_step=lambda step: step * size))
+    for name, module in (("levanter", ModuleType("levanter")), (data.__name__, data), (schedule.__name__, schedule)):
+        monkeypatch.setitem(sys.modules, name, module)
+    dropin = loaded("levanter_dataset", "numpy")
+
+    rows = dropin.Rows(crops["a"], threads=3)
+    for indices in ([], [5], [7, 7, 0, 99], range(100)):
+        read = asyncio.run(rows.get_batch(indices))
+        assert [row.tolist() for row in read] == [crops["a"][index]["tokens"].tolist() for index in indices]
+    assert rows.is_finite() and asyncio.run(rows.async_len()) == asyncio.run(rows.current_len()) == 100
+
+    mix = dropin.Rows(dropin.mixed(crops, STAGES, schedule.BatchSchedule(4)))
+    assert not mix.is_finite() and asyncio.run(mix.current_len()) is None
+    of_b = [bool(row[0] >= 1000) for row in asyncio.run(mix.get_batch(range(200)))]
+    assert [sum(of_b[:40]), sum(of_b[40:120]), sum(of_b[120:])] == [0, 60, 80]
+    # Later stages change no earlier row.
+    shorter = dropin.Rows(dropin.mixed(crops, STAGES[:2], schedule.BatchSchedule(4)))
+    for old, new in zip(*(asyncio.run(one.get_batch(range(119, -1, -1))) for one in (mix, shorter)), strict=True):
+        assert (old == new).all()
+    alone = dropin.mixed(crops, {"b": 1.0}, schedule.BatchSchedule(4))
+    assert [row["tokens"][0] for row in alone[:5]] == [row["tokens"][0] for row in crops["b"][:5]]
+
+
+@pytest.mark.weekly
+def test_levanter_itself(crops: dict[str, gm.MapDataset[Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Levanter's loader yields the rows of a mix, in batches of a schedule, and from any step on."""
+    checkout = os.environ.get("LEVANTER_CHECKOUT")
+    if not checkout:
+        pytest.skip("LEVANTER_CHECKOUT names no folder with Levanter's package")
+    monkeypatch.syspath_prepend(checkout)
+    for package in ("haliax", "equinox", "optax", "draccus", "levanter"):
+        needed(package, package)
+    import haliax
+    import jax
+    from levanter.data.loader import DataLoader
+    from levanter.data.text import CausalLmDataset
+    from levanter.schedule import BatchSchedule, ScheduleStep
+
+    dropin = loaded("levanter_dataset", "numpy")
+    sizes = [ScheduleStep(0, 4), ScheduleStep(20, 6)]
+    ds = dropin.mixed(crops, STAGES, BatchSchedule(sizes))
+    examples = CausalLmDataset(dropin.Rows(ds), haliax.Axis("position", 8), eos_id=1003)
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("data",))
+    with mesh, haliax.axis_mapping({"batch": "data"}):
+        loader = DataLoader(examples, sizes, mesh=mesh, axis_resources={"batch": "data"}, max_buffered_batches=0, prefetch_size=4)
+        whole = [np.asarray(batch.tokens.array) for batch in itertools.islice(loader, 40)]
+        again = [np.asarray(batch.tokens.array) for batch in itertools.islice(loader.iter_from_step(25), 15)]
+    assert [len(batch) for batch in whole] == [4] * 20 + [6] * 20
+    tokens = np.concatenate(whole)
+    assert (tokens == np.stack([ds[index]["tokens"] for index in range(len(tokens))])).all()
+    assert all((old == new).all() for old, new in zip(whole[25:], again, strict=True))
+    # Steps 0 to 9, 10 to 19 and from 30 on.
+    assert not (tokens[:40] >= 1000).any() and (tokens[40:80] >= 1000).mean() == 0.75 and (tokens[140:] >= 1000).all()
 
 
 @pytest.mark.parametrize("backend", ["jax", "torch"])
