@@ -29,13 +29,14 @@ FOLDER = REPOSITORY / "python" / "examples" / "dropins"
 DROPINS = sorted(FOLDER.glob("*.py"))
 
 
-def needed(module: str, package: str) -> None:
-    pytest.importorskip(module, reason=f"{package} is not installed: pip install {package}")
+def needed(module: str, package: str) -> Any:
+    return pytest.importorskip(module, reason=f"{package} is not installed: pip install {package}")
 
 
-def loaded(name: str, framework: str = "torch") -> ModuleType:
+def loaded(name: str, uses_torch: bool = True) -> ModuleType:
     """The file as a module: in this process, as the packages take seconds to be imported."""
-    pytest.importorskip(framework, reason="PyTorch is not installed: pip install torch, which is large")
+    if uses_torch:
+        pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch, which is large")
     spec = importlib.util.spec_from_file_location(f"dropin_{name}", FOLDER / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -269,13 +270,12 @@ def test_the_loop_of_torchtitan(corpus: dict[str, Any]) -> None:
 @pytest.fixture
 def shards(tmp_path: Path) -> tuple[list[str], Any]:
     """Three files of nanochat's form, and its tokenizer around an encoding of bytes."""
-    arrow = pytest.importorskip("pyarrow.parquet", reason="PyArrow is not installed: pip install pyarrow")
-    tiktoken = pytest.importorskip("tiktoken", reason="tiktoken is not installed: pip install tiktoken")
+    arrow, parquet, tiktoken = needed("pyarrow", "pyarrow"), needed("pyarrow.parquet", "pyarrow"), needed("tiktoken", "tiktoken")
     rng, paths = np.random.default_rng(5), [str(tmp_path / f"base_data_climbmix/shard_{n:05}.parquet") for n in range(3)]
     Path(paths[0]).parent.mkdir()
     for path in paths:
         texts = ["x" * n + "yz" for n in rng.lognormal(3.3, 1, 2048).astype(int)]
-        arrow.write_table(sys.modules["pyarrow"].table({"text": texts}), path, row_group_size=1024)
+        parquet.write_table(arrow.table({"text": texts}), path, row_group_size=1024)
     pattern = r"""[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,2}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"""
     ranks = {bytes([byte]): byte for byte in range(256)}
     encoding = tiktoken.Encoding("rustbpe", pat_str=pattern, mergeable_ranks=ranks, special_tokens={"<|bos|>": 256})
@@ -389,7 +389,7 @@ def test_levanter(crops: dict[str, gm.MapDataset[Any]], monkeypatch: pytest.Monk
     schedule.__dict__.update(BatchSchedule=lambda size: SimpleNamespace(global_data_offset_by_step=lambda step: step * size))
     for name, module in (("levanter", ModuleType("levanter")), (data.__name__, data), (schedule.__name__, schedule)):
         monkeypatch.setitem(sys.modules, name, module)
-    dropin = loaded("levanter_dataset", "numpy")
+    dropin = loaded("levanter_dataset", uses_torch=False)
 
     rows = dropin.Rows(crops["a"], threads=3)
     for indices in ([], [5], [7, 7, 0, 99], range(100)):
@@ -424,7 +424,7 @@ def test_levanter_itself(crops: dict[str, gm.MapDataset[Any]], monkeypatch: pyte
     from levanter.data.text import CausalLmDataset
     from levanter.schedule import BatchSchedule, ScheduleStep
 
-    dropin = loaded("levanter_dataset", "numpy")
+    dropin = loaded("levanter_dataset", uses_torch=False)
     sizes = [ScheduleStep(0, 4), ScheduleStep(20, 6)]
     ds = dropin.mixed(crops, STAGES, BatchSchedule(sizes))
     examples = CausalLmDataset(dropin.Rows(ds), haliax.Axis("position", 8), eos_id=1003)
