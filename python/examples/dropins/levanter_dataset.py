@@ -18,7 +18,7 @@ Weights = Mapping[str, float]
 
 
 class Rows(AsyncDataset[Any]):  # pyright: ignore[reportGeneralTypeIssues]
-    """Rows of a `MapDataset`, which may shuffle and mix. Row i does not depend on earlier rows, so Levanter resumes by its step alone."""
+    """Rows of a `MapDataset`. Row i does not depend on the rows before it, so Levanter's step is the whole state of a resume."""
 
     def __init__(self, ds: gm.MapDataset[Any], column: str = "tokens", threads: int = 2) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Rows(AsyncDataset[Any]):  # pyright: ignore[reportGeneralTypeIssues]
     async def async_len(self) -> int:
         return len(self.ds)
 
-    # For versions until 2025, in which a dataset may grow.
+    # Versions of 2025 and earlier, whose datasets may grow, call these two.
     async def final_length_is_known(self) -> bool:
         return True
 

@@ -1,4 +1,4 @@
-"""Rows for nanochat that begin with BOS, by best fit, with an exact resume: `python nanochat_loader.py "FOLDER/*.parquet" TOKENIZER.pkl`.
+"""Rows for nanochat that begin with BOS, packed by best fit, with an exact resume: `python nanochat_loader.py "FOLDER/*.parquet" TOKENIZER.pkl`.
 
 In `scripts/base_train.py`, import `loader_with_state` in place of `tokenizing_distributed_data_loader_with_state_bos_bestfit`.
 """
@@ -19,9 +19,9 @@ WAITING, REFILL = 1000, 128
 
 
 class BestFit:
-    """Rows without padding. Each takes the longest document that fits, or else the beginning of one, whose rest nanochat drops.
+    """Fills rows by best fit, without padding. If no waiting document fits, a document is truncated.
 
-    With `keep`, the rest waits again, after another BOS.
+    nanochat's loader discards the rest of a truncated document. With `keep`, the rest waits again and begins with BOS.
     """
 
     def __init__(self, texts: gm.MapDataset[Any], encoding: Any, cells: int, keep: bool, bos: str | int = "<|bos|>") -> None:
@@ -38,7 +38,7 @@ class Rows(Iterator[dict[str, Any]]):
         self.set_state({"next": 0, "waiting": []})
 
     def get_state(self) -> dict[str, Any]:
-        # A resume reads the waiting documents again, each from its first token on.
+        # A resume reads the waiting documents again.
         return {"next": self.next, "waiting": [piece[1:] for piece in self.waiting]}
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -73,7 +73,7 @@ class Rows(Iterator[dict[str, Any]]):
 def loader_with_state(
     tokenizer: Any, B: int, T: int, split: str, *, device: Any = "cuda", resume_state_dict: Any = None, paths: Any = None, keep: bool = False
 ) -> Iterator[Any]:
-    """Yields inputs and targets of shape [B, T], and the state before them: nanochat saves it while the batch waits for its step."""
+    """Yields inputs and targets of shape [B, T], and the state before the batch, which nanochat saves before it trains on the batch."""
     paths = paths or importlib.import_module("nanochat.dataset").list_parquet_files()
     rank, ranks = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     texts = gm.MapDataset.parquet(paths[:-1] if split == "train" else paths[-1:], columns=["text"])
@@ -85,7 +85,7 @@ def loader_with_state(
         tokens = batch["tokens"].to(device, non_blocking=True).long()
         yield tokens[:, :-1], tokens[:, 1:], state
         epoch, document = divmod(int(batch["document"][-1]), len(texts))
-        # The trainer logs the first three.
+        # nanochat logs the first three entries.
         state = {"epoch": epoch + 1, "pq_idx": 0, "rg_idx": document, "gristmill": loader.state_dict()}
 
 
