@@ -205,6 +205,8 @@ proptest! {
     }
 
     /// A state restores under every schedule that has equal entries before its position, and under no other.
+    ///
+    /// A document without tokens does not advance the position, so the entry at the position has picked it.
     #[test]
     fn a_state_restores_under_a_longer_schedule(
         case in cases(), steps in 0usize..60, weights in eighths(3), gap in 0u64..9, change in any::<bool>(),
@@ -214,12 +216,14 @@ proptest! {
         let checkpoint = loader.state().unwrap();
         let position = mix_index(&checkpoint);
         let effective = case.entries.iter().filter(|(at, _)| *at < position).count();
+        let has_no_tokens = |number: &i64| case.by_tokens && tokens(*number as usize / 1000, *number as u64 % 1000) == 0;
+        let next = position + u64::from(before.last().is_some_and(has_no_tokens));
         let mut longer = case.clone();
-        longer.entries.truncate(effective.max(1));
+        longer.entries.retain(|(at, _)| *at == 0 || *at < next);
         let last = longer.entries[longer.entries.len() - 1].0;
         let mut weights = weights[..case.lens.len()].to_vec();
         weights[0] += 1.0;
-        longer.entries.push((last.max(position) + gap + u64::from(position == last), weights));
+        longer.entries.push((next.max(last + 1) + gap, weights));
         let all = longer.naive();
         let restored = longer.build().loader().resume(checkpoint.clone()).build();
         prop_assert_eq!(&all[..before.len()], &before);
