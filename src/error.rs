@@ -173,7 +173,6 @@ impl Error {
 
     /// Moves all context except the stage into the message, so that outer context can precede it.
     #[cold]
-    #[cfg(feature = "spec")]
     pub(crate) fn place_in_message(mut self) -> Self {
         let stage = self.0.context.stage.take();
         self.0.message = self.to_string();

@@ -89,7 +89,7 @@ mod cores;
 mod cpu;
 pub mod cx;
 pub mod dataset;
-#[cfg(feature = "spec")]
+#[cfg_attr(not(feature = "spec"), allow(dead_code, unused_imports, reason = "pipeline files use descriptions"))]
 mod declare;
 #[cfg(feature = "text")]
 #[doc(hidden)]

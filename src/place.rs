@@ -78,7 +78,6 @@ impl Location {
     }
 
     /// Returns true if the file exists, or may exist. Stores are queried only when an object is opened.
-    #[cfg(feature = "spec")]
     pub(crate) fn may_exist(&self) -> bool {
         self.is_object() || self.as_ref() == Path::new(STDIN) || self.as_ref().exists()
     }

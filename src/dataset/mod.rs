@@ -6,15 +6,21 @@
 mod at_end;
 mod blocks;
 mod boxed;
+#[cfg_attr(not(feature = "spec"), allow(dead_code, reason = "pipeline files use functions of columns"))]
+pub(crate) mod columns;
+#[cfg_attr(not(feature = "spec"), allow(dead_code, unused_imports, reason = "pipeline files read entries"))]
+pub(crate) mod entry;
 mod estimate;
 mod facts;
 pub mod iter;
 pub mod map;
 mod memory;
+#[cfg_attr(not(feature = "spec"), allow(dead_code, reason = "pipeline files mix sources"))]
+pub(crate) mod mixing;
 mod node;
 pub mod plan;
 mod records;
-mod remainder;
+pub(crate) mod remainder;
 pub(crate) mod run;
 mod sample;
 mod seeds;
@@ -41,8 +47,6 @@ pub use run::upcoming::{Record, Upcoming};
 pub use seeds::{StageSeed, default_seed};
 pub(crate) use stage::same_stage;
 pub use stage::{Role, Stage, chain, label, stage_after};
-#[cfg(feature = "spec")]
-pub(crate) use weights::Weights;
 
 /// The length of an infinite dataset: Grain's `sys.maxsize`.
 pub const INFINITE: u64 = i64::MAX as u64;

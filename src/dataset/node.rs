@@ -194,7 +194,7 @@ pub trait Moves {
     }
 
     /// Returns the runs of elements that the source fetches or decodes together; `None` if elements are not in the
-    /// source's order. [`block_shuffle`](super::MapDatasetExt::block_shuffle) moves each run as a unit.
+    /// source's order. Orders of blocks move each run as a unit.
     fn blocks(&self) -> Option<Blocks> {
         None
     }

@@ -1,3 +1,5 @@
+use crate::declare::arguments::words;
+
 /// Policy for elements that do not fill a batch.
 ///
 /// To fill such a batch with padding, use [`batch_padded`], [`batch_masked`] or [`LengthBucketOptions::pad_remainder`].
@@ -24,3 +26,18 @@ impl Remainder {
         }
     }
 }
+
+words!(Remainder { "keep" => Remainder::Keep, "drop" => Remainder::Drop });
+
+/// Policy for the last elements, which may also be padded.
+#[derive(Clone, Copy)]
+pub(crate) enum RemainderOrPad {
+    Left(Remainder),
+    Padded,
+}
+
+words!(RemainderOrPad {
+    "keep" => RemainderOrPad::Left(Remainder::Keep),
+    "drop" => RemainderOrPad::Left(Remainder::Drop),
+    "pad" => RemainderOrPad::Padded,
+});

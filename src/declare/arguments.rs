@@ -14,7 +14,6 @@ pub(crate) trait Arguments: Sized {
 }
 
 /// Reads a section that has these arguments and no others.
-#[cfg(feature = "spec")]
 pub(crate) fn read<A: Arguments>(node: &super::node::Node) -> Result<A> {
     let fields = Fields::of(node, &A::ABOUT)?;
     let args = A::read(&fields)?;

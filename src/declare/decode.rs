@@ -6,7 +6,6 @@ use super::arguments::About;
 use super::node::{Field, Node, Tree, at, join};
 use super::suggest::{nearest, suggest};
 use super::values::{Decode, wrong};
-use super::yaml;
 use crate::error::{Error, Result};
 
 /// The arguments of a stage or section. Each name that a decoder reads is valid; [`finish`](Self::finish) refuses all others.
@@ -72,7 +71,7 @@ impl<'a> Fields<'a> {
     /// Makes the value of an argument that is left out.
     fn left_out(&self, name: &'static str, default: Option<&str>, is_optional: bool) -> Result<Node> {
         match default {
-            Some(default) => yaml::parse(default),
+            Some(default) => Ok(Node::new(literal(default), 0, 0)),
             None if is_optional => Ok(Node::new(Tree::Null, 0, 0)),
             None => Err(self.missing(name)),
         }
@@ -126,6 +125,16 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// Returns the value of a literal: a word in quotes, a truth value or a number.
+fn literal(text: &str) -> Tree {
+    match text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
+        Some(text) => Tree::Str(text.to_owned()),
+        None => (text.parse().map(Tree::Bool))
+            .or_else(|_| text.parse().map(Tree::Int))
+            .unwrap_or_else(|_| text.parse().map_or(Tree::Null, Tree::Float)),
+    }
+}
+
 /// A choice between named variants: a mapping of exactly one key, or just the name.
 pub(crate) fn variant(node: &Node) -> Result<(String, usize, Node)> {
     match &node.value {
@@ -147,11 +156,12 @@ pub(crate) fn variant(node: &Node) -> Result<(String, usize, Node)> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "spec"))]
 mod tests {
     use super::*;
     use crate::declare::arguments::{Arguments, arguments};
     use crate::declare::values::Amount;
+    use crate::spec::yaml;
 
     fn node(text: &str) -> Node {
         let mut node = yaml::parse(text).unwrap();

@@ -7,7 +7,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::arguments::{named, value};
 use super::error::OrRaise;
-use crate::spec::mixes::{MixOptions, Mixing};
+use crate::spec::mixing::{MixOptions, Mixing};
 use crate::spec::node::{Node, Tree};
 
 /// Datasets of a mix, and their names if they have some.

@@ -3,9 +3,9 @@
 use super::entries::prelude::*;
 use super::example::stages::{Declared, RECORD, SequenceArgs, sequences};
 use super::{ExampleParser, Examples};
+use crate::dataset::columns::NamedFn;
 use crate::dataset::map::RandomAccess;
 use crate::declare::arguments::Arguments;
-use crate::declare::columns::NamedFn;
 use crate::declare::decode::Fields;
 use crate::declare::node::Tree;
 use crate::element::{Buffer, Value};

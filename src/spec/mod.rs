@@ -32,13 +32,9 @@
 
 pub(crate) mod by_name;
 mod change;
-mod column_stages;
 mod data;
 mod deal;
-mod iter_stages;
 mod json;
-pub(crate) mod mixes;
-mod order_stages;
 mod pack_stages;
 #[cfg(any(feature = "cli", all(test, feature = "formats")))]
 pub(crate) mod reference;
@@ -47,8 +43,8 @@ mod run;
 mod schema;
 pub(crate) mod settings;
 mod sources;
-mod text_stages;
 mod toml;
+pub(crate) mod yaml;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -68,9 +64,11 @@ pub use self::schema::schema;
 use self::settings::FileArgs;
 pub use self::settings::{CheckpointSettings, Settings, parse_bytes};
 use crate::dataset::BoxIter;
+pub(crate) use crate::dataset::entry::{build, chain};
+pub(crate) use crate::dataset::{columns, entry, mixing};
 #[cfg(feature = "cli")]
 pub(crate) use crate::declare::suggest::nearest;
-pub(crate) use crate::declare::{arguments, build, chain, columns, decode, entry, node, suggest, values, yaml};
+pub(crate) use crate::declare::{arguments, decode, node, suggest, values};
 use crate::element::Element;
 use crate::error::{Error, Result};
 #[cfg(feature = "python")]

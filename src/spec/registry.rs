@@ -7,19 +7,15 @@ use super::entry::{OnBad, SourceEntry, StageEntry};
 use super::node::{Node, at, on_line};
 use super::suggest::suggest;
 use super::values::Decode;
-use super::{column_stages, iter_stages, order_stages, pack_stages, sources, text_stages};
-use crate::dataset::iter::{BadRecords, FilterThresholds};
+use super::{pack_stages, sources};
+use crate::dataset::iter::{self, BadRecords, FilterThresholds};
+use crate::dataset::{columns, map};
 use crate::error::{Error, Result};
 use crate::source::{SOURCES, example_stages, skip_bad_shards};
+use crate::text;
 
-const STAGES: &[&[StageEntry]] = &[
-    column_stages::STAGES,
-    example_stages::STAGES,
-    order_stages::STAGES,
-    text_stages::STAGES,
-    iter_stages::STAGES,
-    pack_stages::STAGES,
-];
+const STAGES: &[&[StageEntry]] =
+    &[columns::STAGES, example_stages::STAGES, map::STAGES, text::entry::STAGES, iter::STAGES, pack_stages::STAGES];
 /// The border between the worlds, handled here.
 const BORDER: &str = "to_iter";
 
@@ -208,7 +204,10 @@ pub(crate) fn bad_records(list: &[Node]) -> Option<BadRecords> {
         // The stage reports errors in its arguments.
         match name.as_str() {
             BORDER => Some(border(&args).ok()?.bad).filter(|bad| *bad != BadRecords::Error),
-            _ => iter_stages::bad_records(&name, &args),
+            _ => {
+                let entry = stages().find(|entry| entry.name == name)?;
+                entry.policy?(&Fields::of(&args, entry.about).ok()?).ok()
+            }
         }
     })
 }

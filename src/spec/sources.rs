@@ -6,7 +6,7 @@ use super::chain::{Chain, Context};
 use super::columns::NamedFn;
 use super::decode::Fields;
 use super::entry::SourceEntry;
-use super::mixes::MixOptions;
+use super::mixing::MixOptions;
 use super::node::{Field, Node, Tree};
 use super::registry;
 use super::values::{Decode, Given, Positive};

@@ -36,6 +36,8 @@ mod compat;
 mod convert;
 mod encoder;
 mod engine;
+#[cfg_attr(not(feature = "spec"), allow(dead_code, reason = "pipeline files read entries"))]
+pub(crate) mod entry;
 mod fast;
 mod known;
 mod load;
@@ -58,5 +60,3 @@ pub use options::{EngineChoice, TokenizerOptions};
 pub use stage::{Chunks, Mode, TokeniseIter, TokeniseMap, Tokenised, TokenisedIter, Whole};
 pub use tokenise::Tokenise;
 pub use tokenizer::Tokenizer;
-#[cfg(feature = "spec")]
-pub(crate) use tokenizer::where_to_get;

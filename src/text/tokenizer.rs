@@ -199,7 +199,7 @@ impl Tokenizer {
 }
 
 /// Returns help for a path that cannot be read and has no ending of a tokenizer's file, such as the name of a model.
-pub(crate) fn where_to_get(path: &Path) -> Option<&'static str> {
+pub(super) fn where_to_get(path: &Path) -> Option<&'static str> {
     let is_file = ["json", "model", "tiktoken"]
         .map(|known| path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case(known)));
     (!is_file.contains(&true)).then_some(

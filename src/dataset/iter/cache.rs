@@ -3,6 +3,7 @@ use serde::{Deserialize, Serialize};
 use super::DatasetIterator;
 use super::flow::{Flow, Flowing, Start};
 use crate::cx::{Cx, StageId};
+use crate::dataset::entry::prelude::*;
 use crate::dataset::facts::Facts;
 use crate::dataset::memory::{Held, Memory};
 use crate::dataset::run::opaque::debug_name;
@@ -112,6 +113,16 @@ impl<I: DatasetIterator<Item: Clone + Send + 'static>> DatasetIterator for IterC
 }
 
 debug_name!(IterCacheIter<I: DatasetIterator>);
+
+arguments! {
+    struct CacheArgs {}
+}
+
+pub(super) const ENTRY: StageEntry = StageEntry::iter(
+    "cache",
+    "Keeps all elements in memory for the later epochs of a subsequent `repeat`.",
+    &Behind(|ds: BoxIter<Element>, _: CacheArgs, _| Ok(ds.cache().boxed())),
+);
 
 #[cfg(test)]
 mod tests {

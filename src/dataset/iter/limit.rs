@@ -2,6 +2,7 @@ use super::DatasetIterator;
 use super::flow::{Flow, Flowing, Start, hands_on};
 use super::map_with_index::CounterState;
 use crate::cx::{Cx, StageId};
+use crate::dataset::entry::prelude::*;
 use crate::dataset::facts::Facts;
 use crate::dataset::memory::Memory;
 use crate::dataset::run::opaque::debug_name;
@@ -86,6 +87,25 @@ impl<I: DatasetIterator> DatasetIterator for IterLimitIter<I> {
 }
 
 debug_name!(IterLimitIter<I>);
+
+arguments! {
+    struct LimitArgs(count) {
+        /// Number of elements to keep.
+        count: Positive<u64>,
+    }
+}
+
+const BUILD: Behind<BoxIter<Element>, LimitArgs, BoxIter<Element>> =
+    Behind(|ds, LimitArgs { count }, _| Ok(ds.limit(count.0).boxed()));
+
+pub(super) const LIMIT: StageEntry =
+    StageEntry::iter("limit", "Ends after the first `count` elements.\n\nConfigError: `count` is 0.", &BUILD);
+
+pub(super) const TAKE: StageEntry = StageEntry::iter(
+    "take",
+    "Ends after the first `count` elements, as `limit` does.\n\nConfigError: `count` is 0.",
+    &BUILD,
+);
 
 #[cfg(test)]
 mod tests {

@@ -2,10 +2,13 @@ use serde::{Deserialize, Serialize};
 
 use super::IterDataset;
 use super::each::{Counter, InOrder, IterMapped};
+use crate::dataset::entry::prelude::*;
 use crate::dataset::facts::Facts;
 use crate::dataset::map::Each;
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::stage::Stage;
+use crate::element::{Array, Name};
+use crate::error::Error;
 use crate::error::Result;
 
 /// See [`IterDatasetExt::map_with_index`](super::IterDatasetExt::map_with_index).
@@ -100,6 +103,34 @@ pub struct CounterState<S> {
     /// Number of elements seen.
     pub counter: u64,
 }
+
+arguments! {
+    struct EnumerateArgs(column) {
+        /// Name of the column for the number.
+        column: String,
+        /// Number of the first element.
+        start: i64 = 0,
+    }
+}
+
+pub(super) const ENTRY: StageEntry = StageEntry::iter(
+    ENUMERATE,
+    "Adds the number of each element in the stream as a column.",
+    &Behind(|ds: BoxIter<Element>, EnumerateArgs { column, start }: EnumerateArgs, _| {
+        let params = format!("start={start}, column={column}");
+        let column = Name::new(column);
+        let number = move |index: u64, element: Element| {
+            if element.get(&column).is_some() {
+                return Err(
+                    Error::data(format!("there is a column `{column}` already")).help("give the number another name")
+                );
+            }
+            Ok(element.with(column.clone(), Array::scalar(start.wrapping_add_unsigned(index))))
+        };
+        Ok(IterTryMapWithIndex::named(ds, ENUMERATE, params, number).boxed())
+    }),
+)
+.new_columns();
 
 #[cfg(test)]
 mod tests {

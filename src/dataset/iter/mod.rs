@@ -29,7 +29,7 @@ mod pass;
 mod planned;
 mod planned_deal;
 mod random_map;
-mod rebatch;
+pub(super) mod rebatch;
 mod repeat;
 mod scan;
 mod seed;
@@ -39,6 +39,8 @@ mod stream;
 mod stream_batch;
 mod window_shuffle;
 mod zip;
+
+use super::entry::StageEntry;
 
 pub use self::batch::{IterBatch, IterBatchIter};
 pub use self::cache::{CacheFlow, CacheState, IterCache, IterCacheIter};
@@ -62,7 +64,7 @@ pub use self::lanes::{IterLanes, IterLanesIter, LaneMark, LanePosition, LanesSta
 pub use self::limit::{IterLimit, IterLimitIter, LimitFlow};
 pub use self::make_batch::{BatchFn, MakeBatch, Padding, Stacked, StackedPadded};
 pub use self::map::{IterMap, IterTryMap};
-#[cfg(feature = "spec")]
+#[cfg(feature = "python")]
 pub(crate) use self::map_with_index::ENUMERATE;
 pub use self::map_with_index::{
     CounterState, IterEnumerate, IterMapWithIndex, IterTryMapWithIndex, Numbered, NumberedFn, TryNumberedFn,
@@ -87,3 +89,17 @@ pub use crate::dataset::run::prefix::StreamState;
 pub use crate::dataset::run::skipping::BadRecords;
 pub use crate::dataset::run::thresholds::{FilterThresholds, Watch};
 pub use crate::element::Padded;
+
+/// The entries of the stages of streams, in the order of the documentation.
+#[cfg_attr(not(feature = "spec"), allow(dead_code, reason = "pipeline files read entries"))]
+pub(crate) const STAGES: &[StageEntry] = &[
+    super::map::batch::ENTRY,
+    rebatch::ENTRY,
+    skip_bad::ENTRY,
+    limit::LIMIT,
+    limit::TAKE,
+    skip::ENTRY,
+    map_with_index::ENTRY,
+    cache::ENTRY,
+    repeat::ENTRY,
+];

@@ -5,6 +5,7 @@ use super::batch::check_size;
 use super::flow::{Flow, Flowing, Start};
 use crate::cx::{Cx, StageId};
 use crate::dataset::Remainder;
+use crate::dataset::entry::prelude::*;
 use crate::dataset::facts::Facts;
 use crate::dataset::memory::{Held, Memory};
 use crate::dataset::run::opaque::debug_name;
@@ -189,6 +190,25 @@ impl<I: DatasetIterator<Item = Batch>> DatasetIterator for IterRebatchIter<I> {
 }
 
 debug_name!(IterRebatchIter<I: DatasetIterator>);
+
+arguments! {
+    pub(in crate::dataset) struct RebatchArgs(batch_size) {
+        /// Number of rows in a batch.
+        pub(in crate::dataset) batch_size: Positive<usize>,
+        /// Policy for the last rows if they do not fill a batch: `keep` delivers a smaller batch, `drop` drops the rows.
+        pub(in crate::dataset) remainder: Remainder = "keep",
+    }
+}
+
+pub(super) const ENTRY: StageEntry = StageEntry::iter(
+    "rebatch",
+    "Regroups the rows of batches into batches of `batch_size` rows. Rows from a single batch are not copied.\n\n\
+     ConfigError: `batch_size` is 0.\n\n\
+     DataError: Arrays of a batch differ in their number of rows.",
+    &Behind(|ds: BoxIter<Element>, RebatchArgs { batch_size, remainder }: RebatchArgs, _| {
+        Ok(ds.rebatch(batch_size.0, remainder).boxed())
+    }),
+);
 
 #[cfg(test)]
 mod tests {

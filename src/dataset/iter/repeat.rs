@@ -3,6 +3,7 @@ use serde::{Deserialize, Serialize};
 use super::DatasetIterator;
 use super::flow::{Flow, Flowing, Start, hands_on};
 use crate::cx::{Cx, StageId};
+use crate::dataset::entry::prelude::*;
 use crate::dataset::facts::Facts;
 use crate::dataset::memory::Memory;
 use crate::dataset::run::opaque::debug_name;
@@ -117,6 +118,37 @@ impl<I: DatasetIterator> DatasetIterator for IterRepeatIter<I> {
 }
 
 debug_name!(IterRepeatIter<I: DatasetIterator>);
+
+arguments! {
+    struct RepeatArgs(num_epochs) {
+        /// Number of epochs. By default, the dataset is infinite.
+        num_epochs: Option<Positive<u64>>,
+        /// Whether each epoch has a new random order and new random numbers; only before `to_iter`. If false, each epoch repeats the first.
+        reseed_each_epoch: bool = true,
+    }
+}
+
+arguments! {
+    /// Arguments of a stream, which repeats its first epoch.
+    struct StreamRepeatArgs(num_epochs) {
+        /// Number of epochs. By default, the dataset is infinite.
+        num_epochs: Option<Positive<u64>>,
+    }
+}
+
+pub(super) const ENTRY: StageEntry = StageEntry::both(
+    "repeat",
+    "Repeats the dataset for several epochs, or without end. Before `to_iter`, shuffles differ between epochs; after it, \
+     all epochs are equal.\n\n\
+     A slice of a shuffled dataset has other elements in each epoch: see `split`. A loader logs a warning for such a repeat.\n\n\
+     ConfigError: `num_epochs` is 0.",
+    &Behind(|ds: BoxMap<Element>, RepeatArgs { num_epochs, reseed_each_epoch }: RepeatArgs, _| {
+        Ok(ds.repeat(num_epochs.map(|count| count.0)).reseed_each_epoch(reseed_each_epoch).boxed())
+    }),
+    &Behind(|ds: BoxIter<Element>, StreamRepeatArgs { num_epochs }: StreamRepeatArgs, _| {
+        Ok(ds.repeat(num_epochs.map(|count| count.0)).boxed())
+    }),
+);
 
 #[cfg(test)]
 mod tests {

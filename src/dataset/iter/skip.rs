@@ -2,6 +2,7 @@ use super::DatasetIterator;
 use super::flow::{Flow, Flowing, Start, hands_on};
 use super::map_with_index::CounterState;
 use crate::cx::{Cx, StageId};
+use crate::dataset::entry::prelude::*;
 use crate::dataset::facts::Facts;
 use crate::dataset::memory::Memory;
 use crate::dataset::run::opaque::debug_name;
@@ -87,6 +88,22 @@ impl<I: DatasetIterator> DatasetIterator for IterSkipIter<I> {
 }
 
 debug_name!(IterSkipIter<I>);
+
+arguments! {
+    struct SkipArgs(count) {
+        /// Number of elements to skip; 0 skips none.
+        count: u64,
+    }
+}
+
+pub(super) const ENTRY: StageEntry = StageEntry::iter(
+    "skip",
+    "Skips the first `count` elements.\n\n\
+     The skipped elements are evaluated once in each pass. Before `to_iter_dataset`, the slice `ds[count:]` skips \
+     elements at no cost.\n\n\
+     ConfigError: `count` is negative.",
+    &Behind(|ds: BoxIter<Element>, SkipArgs { count }: SkipArgs, _| Ok(ds.skip(count).boxed())),
+);
 
 #[cfg(test)]
 mod tests {

@@ -4,6 +4,8 @@ use serde_json::Value as Json;
 use super::DatasetIterator;
 use super::flow::{Flow, Flowing, Start};
 use crate::cx::{Cx, StageId};
+use crate::dataset::entry::chain::Chain;
+use crate::dataset::entry::prelude::*;
 use crate::dataset::facts::Facts;
 use crate::dataset::memory::Memory;
 use crate::dataset::run::opaque::debug_name;
@@ -117,6 +119,30 @@ impl<I: DatasetIterator> DatasetIterator for IterSkipBadIter<I> {
 }
 
 debug_name!(IterSkipBadIter<I>);
+
+arguments! {
+    struct SkipBadRecordsArgs(limit) {
+        /// Maximum number of skipped records. By default, no limit.
+        limit: Option<u64>,
+        /// Maximum number of consecutive skipped records. By default, no limit.
+        consecutive: Option<u64>,
+    }
+}
+
+pub(super) const ENTRY: StageEntry = StageEntry::chain(
+    NAME,
+    "Skips records that the stages before it cannot use. Directly after random access, it begins the stream.\n\n\
+     Skipped records are counted in the report and in the state. The first few are logged. Use the stage directly \
+     after a stream of files, or after the last elementwise stage, and before stages that join elements.\n\n\
+     DataError: More records than a limit were skipped. The error is raised during the pass.",
+    &Behind(|chain: Chain, SkipBadRecordsArgs { limit, consecutive }: SkipBadRecordsArgs, _| {
+        Ok(chain.on_bad_record(BadRecords::Skip { limit, consecutive }))
+    }),
+)
+.with_policy(|fields| {
+    let SkipBadRecordsArgs { limit, consecutive } = SkipBadRecordsArgs::read(fields)?;
+    Ok(BadRecords::Skip { limit, consecutive })
+});
 
 #[cfg(test)]
 mod tests {

@@ -4,14 +4,17 @@ use std::ops::Range;
 use super::epochs;
 use super::{GetStacked, MapDataset};
 use crate::cx::{Cx, StageId};
-use crate::dataset::iter::InPlace;
+use crate::dataset::entry::prelude::*;
+use crate::dataset::iter::rebatch::RebatchArgs;
+use crate::dataset::iter::{InPlace, Padding, Stream};
 use crate::dataset::memory::{Held, Memory};
 use crate::dataset::node::{Describe, Indices, Moves, Node};
+use crate::dataset::remainder::RemainderOrPad;
 use crate::dataset::run::pace::Pace;
 use crate::dataset::run::upcoming::{Record, Upcoming};
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::dataset::{INFINITE, Remainder};
-use crate::element::Stack;
+use crate::element::{Name, Stack};
 use crate::error::{Error, Result};
 
 /// Makes a batch of elements of `D`: [`Stacking`], or a custom function.
@@ -253,6 +256,65 @@ impl<D: MapDataset, M: MakeFixed<D> + Send + Sync> MapDataset for Batch<D, M> {
 impl<D: MapDataset + fmt::Debug, M> fmt::Debug for Batch<D, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Batch").field("parent", &self.parent).field("size", &self.size).finish_non_exhaustive()
+    }
+}
+
+arguments! {
+    struct BatchArgs(batch_size) {
+        /// Number of elements in a batch.
+        batch_size: Positive<usize>,
+        /// Value of every number in padding; only with `remainder: pad`. By default, 0.
+        pad_value: Option<f64>,
+        /// Name of the mask, a column of bools that is true in real rows; only with `remainder: pad`. By default, `batch_mask`.
+        mask: Option<String>,
+        /// Policy for the last elements if they do not fill a batch: `keep` delivers a smaller batch, `drop` drops the elements, `pad`
+        /// fills the batch up to `batch_size`.
+        remainder: RemainderOrPad = "keep",
+    }
+}
+
+pub(in crate::dataset) const ENTRY: StageEntry = StageEntry::both(
+    "batch",
+    "Stacks consecutive elements into batches. The stage begins the stream, unless `to_iter` follows. Batches before \
+     `to_iter` have random access, and cannot be padded.",
+    &Behind(|ds: BoxMap<Element>, RebatchArgs { batch_size, remainder }: RebatchArgs, _| {
+        Ok(ds.batch_with(batch_size.0, remainder).boxed())
+    }),
+    &Behind(|ds: BoxIter<Element>, args: BatchArgs, at| {
+        Ok(match batching(args, at)? {
+            (size, Batching::Stacked(remainder)) => ds.batch_with(size, remainder).boxed(),
+            (size, Batching::Masked(padding)) => ds.batch_masked_with(size, padding).boxed(),
+        })
+    }),
+)
+.at_border(&Behind(|ds: Stream<BoxMap<Element>>, args: BatchArgs, at| {
+    Ok(match batching(args, at)? {
+        (size, Batching::Stacked(remainder)) => ds.batch_with(size, remainder).boxed(),
+        (size, Batching::Masked(padding)) => ds.batch_masked_with(size, padding).boxed(),
+    })
+}))
+.starts_stream();
+
+/// Way in which elements are batched.
+enum Batching {
+    Stacked(Remainder),
+    Masked(Padding),
+}
+
+fn batching(args: BatchArgs, at: &Site<'_>) -> Result<(usize, Batching)> {
+    let BatchArgs { batch_size: Positive(size), pad_value, mask, remainder } = args;
+    match remainder {
+        RemainderOrPad::Padded => {
+            let mut padding = Padding { value: pad_value.unwrap_or(0.0), ..Padding::default() };
+            if let Some(mask) = mask {
+                padding.mask = Name::new(mask);
+            }
+            Ok((size, Batching::Masked(padding)))
+        }
+        RemainderOrPad::Left(_) if pad_value.is_some() || mask.is_some() => {
+            Err(at.error("`pad_value` and `mask` belong to `remainder: pad`"))
+        }
+        RemainderOrPad::Left(remainder) => Ok((size, Batching::Stacked(remainder))),
     }
 }
 

@@ -130,7 +130,6 @@ impl<D: Stage, E: Facts> Mapped<D, E> {
     }
 }
 
-#[cfg(feature = "spec")]
 impl<D, E> Mapped<D, E> {
     /// Returns the parent, the function and the id of the stage.
     pub(crate) fn parts(&self) -> (&D, &E, StageId) {

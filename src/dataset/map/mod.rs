@@ -1,6 +1,6 @@
 //! Random-access datasets: one adaptor per file, with all methods on [`MapDatasetExt`].
 
-mod batch;
+pub(super) mod batch;
 mod block_shuffle;
 mod combinators;
 mod concatenate;
@@ -32,6 +32,8 @@ mod source;
 mod split;
 mod window_shuffle;
 mod zip;
+
+use super::entry::StageEntry;
 
 pub(super) use self::batch::stacked;
 pub use self::batch::{Batch, MakeFixed, Stacking};
@@ -65,3 +67,16 @@ pub use self::zip::{Zip, ZipAll};
 #[doc(hidden)]
 pub use self::{combinators::MapDatasetExt, dataset::MapDataset};
 pub use crate::element::{Many, ManySlots};
+
+/// The entries of the stages of order, in the order of the documentation.
+#[cfg_attr(not(feature = "spec"), allow(dead_code, reason = "pipeline files read entries"))]
+pub(crate) const STAGES: &[StageEntry] = &[
+    seed::ENTRY,
+    shuffle::ENTRY,
+    window_shuffle::ENTRY,
+    block_shuffle::ENTRY,
+    slice::SLICE,
+    split::ENTRY,
+    slice::SHARD,
+    select_indices::ENTRY,
+];

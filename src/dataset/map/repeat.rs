@@ -87,8 +87,9 @@ impl Order for RepeatOrder {
 /// Returns true if `stage` takes a contiguous slice of a shuffle that has other elements, too. Slices with a step are
 /// usually shards.
 fn slices_a_shuffle(stage: &dyn Stage, sliced: bool) -> bool {
+    let shuffles = || stage.name() == "shuffle" || stage.node().describe.mixing().is_some();
     match stage.name() {
-        "shuffle" | "block_shuffle" if sliced => return true,
+        _ if sliced && shuffles() => return true,
         // After `split`, every epoch equals the first epoch.
         "split" => return false,
         "repeat" if stage.params().contains("reseed_each_epoch=false") => return false,

@@ -2,6 +2,7 @@ use std::borrow::Cow;
 
 use super::order::{Order, Ordered};
 use crate::dataset::blocks::Blocks;
+use crate::dataset::entry::prelude::*;
 use crate::dataset::stage::Stage;
 use crate::error::Result;
 
@@ -40,3 +41,18 @@ impl Order for SeedOrder {
         Some(self.0)
     }
 }
+
+arguments! {
+    struct SeedArgs(seed) {
+        /// Seed, from 0 to 2^32 - 1.
+        seed: u32,
+    }
+}
+
+pub(super) const ENTRY: StageEntry = StageEntry::both(
+    "seed",
+    "Sets the seed from which later random stages without a `seed` argument derive their seeds.\n\n\
+     ConfigError: The seed is not from 0 to 2^32 - 1.",
+    &Behind(|ds: BoxMap<Element>, SeedArgs { seed }: SeedArgs, _| Ok(ds.seed(seed).boxed())),
+    &Behind(|ds: BoxIter<Element>, SeedArgs { seed }: SeedArgs, _| Ok(ds.seed(seed).boxed())),
+);

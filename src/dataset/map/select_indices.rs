@@ -6,6 +6,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::epochs;
 use super::order::{Order, Ordered};
 use crate::dataset::INFINITE;
+use crate::dataset::entry::prelude::*;
 use crate::dataset::memory::Memory;
 use crate::error::{Error, Result};
 
@@ -73,6 +74,20 @@ impl Order for IndicesOrder {
         }
     }
 }
+
+arguments! {
+    struct SelectIndicesArgs(indices) {
+        /// Indices of elements, from 0. An index may occur several times.
+        indices: Vec<u64>,
+    }
+}
+
+pub(super) const ENTRY: StageEntry = StageEntry::map(
+    "select_indices",
+    "Takes the elements at the given indices, in the given order.\n\n\
+     ConfigError: An index is past the end.",
+    &Behind(|ds: BoxMap<Element>, args: SelectIndicesArgs, _| Ok(ds.select_indices(args.indices).boxed())),
+);
 
 #[cfg(test)]
 mod tests {

@@ -2,6 +2,7 @@ use std::borrow::Cow;
 
 use super::order::{Order, Ordered};
 use super::{MapDataset, epochs};
+use crate::dataset::entry::prelude::*;
 use crate::dataset::memory::Memory;
 use crate::dataset::seeds::StageSeed;
 use crate::error::Result;
@@ -62,6 +63,22 @@ impl Order for ShuffleOrder {
         self.seed.get().map(drop)
     }
 }
+
+arguments! {
+    struct ShuffleArgs(seed) {
+        /// Seed, from 0 to 2^32 - 1. By default, it is derived from the `seed` before the stage.
+        seed: Option<u32>,
+    }
+}
+
+pub(super) const ENTRY: StageEntry = StageEntry::map(
+    "shuffle",
+    "Shuffles the elements in constant memory, with another order in every epoch. The order is Grain's.\n\n\
+     A slice of a shuffled dataset has other elements in each epoch. For training and validation sets, use `split` \
+     before `shuffle`.\n\n\
+     ConfigError: There is no seed, neither here nor in a `seed` before the stage.",
+    &Behind(|ds: BoxMap<Element>, ShuffleArgs { seed }: ShuffleArgs, _| Ok(ds.shuffle(seed).boxed())),
+);
 
 #[cfg(test)]
 mod tests {

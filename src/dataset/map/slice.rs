@@ -4,6 +4,7 @@ use super::epochs;
 use super::order::{Order, Ordered};
 use crate::dataset::INFINITE;
 use crate::dataset::blocks::Blocks;
+use crate::dataset::entry::prelude::*;
 use crate::dataset::stage::Stage;
 use crate::error::{Error, Result};
 
@@ -199,6 +200,42 @@ impl Order for SliceOrder {
 fn too_far(k: u64, step: i64) -> Error {
     Error::config(format!("element {k} in steps of {step} is past the last index, {}", u64::MAX))
 }
+
+arguments! {
+    struct SliceArgs {
+        /// Index of the first element; a negative index counts from the end. By default, the slice begins at the first element.
+        start: Option<i64>,
+        /// Index after the last element; a negative index counts from the end. By default, the slice extends to the end.
+        stop: Option<i64>,
+        /// Step from one index to the next; not 0.
+        step: i64 = 1,
+    }
+}
+
+pub(super) const SLICE: StageEntry = StageEntry::map(
+    "slice",
+    "Takes a slice of the elements, as Python's `ds[start:stop:step]`.",
+    &Behind(|ds: BoxMap<Element>, SliceArgs { start, stop, step }: SliceArgs, _| {
+        let bounds = (start.map_or(Bound::Unbounded, Bound::Included), stop.map_or(Bound::Unbounded, Bound::Excluded));
+        Ok(ds.slice_step(bounds, step).boxed())
+    }),
+);
+
+arguments! {
+    struct ShardArgs {
+        /// Index of the shard, from 0.
+        index: u64,
+        /// Number of shards.
+        count: Positive<u64>,
+    }
+}
+
+pub(super) const SHARD: StageEntry = StageEntry::map(
+    "shard",
+    "Takes every `count`-th element from `index` on: the shard of host `index` of `count` hosts.\n\n\
+     ConfigError: There is no such shard.",
+    &Behind(|ds: BoxMap<Element>, ShardArgs { index, count }: ShardArgs, _| Ok(ds.shard(index, count.0).boxed())),
+);
 
 #[cfg(test)]
 #[expect(clippy::reversed_empty_ranges, reason = "negative ends count from the end, as in Python")]

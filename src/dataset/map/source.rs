@@ -123,8 +123,7 @@ pub trait RandomAccess: Send + Sync {
     }
 
     /// Returns the runs of records that are fetched or decoded together: row groups, chunks, shards.
-    /// [`block_shuffle`](super::MapDatasetExt::block_shuffle) moves each run as a unit. Together, the runs contain all
-    /// records in order.
+    /// Orders of blocks move each run as a unit. Together, the runs contain all records in order.
     fn blocks(&self) -> Option<Blocks> {
         None
     }

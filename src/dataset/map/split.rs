@@ -6,6 +6,7 @@ use super::epochs;
 use super::order::{Order, Ordered};
 use crate::dataset::INFINITE;
 use crate::dataset::blocks::Blocks;
+use crate::dataset::entry::prelude::*;
 use crate::dataset::stage::Stage;
 use crate::error::{Error, Result};
 use crate::rng::IndexShuffle;
@@ -140,6 +141,27 @@ impl Order for SplitOrder {
         self.sizes.places(self.take, self.parent_len).map(drop)
     }
 }
+
+arguments! {
+    struct SplitArgs {
+        /// Sizes of all parts: fractions below 1, or numbers of elements.
+        sizes: Vec<f64>,
+        /// Index of the part to take, from 0.
+        take: usize,
+        /// Seed for drawing the elements of each part, from 0 to 2^32 - 1. The `seed` of the pipeline does not change it.
+        seed: u32 = 0,
+        /// Whether the elements of each part are drawn at random. If false, parts are consecutive ranges.
+        shuffle: bool = true,
+    }
+}
+
+pub(super) const ENTRY: StageEntry = StageEntry::map(
+    "split",
+    "Takes a part of a fixed split, such as a training or validation set. Parts share no elements in any epoch.",
+    &Behind(|ds: BoxMap<Element>, SplitArgs { sizes, take, seed, shuffle }: SplitArgs, _| {
+        Ok(ds.split(&SplitSizes::new(sizes).seed(seed).shuffle(shuffle), take).boxed())
+    }),
+);
 
 #[cfg(test)]
 mod tests {

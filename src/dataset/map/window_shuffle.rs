@@ -1,6 +1,7 @@
 use super::lanes::Lanes;
 use super::order::{Order, Ordered};
 use super::{MapDataset, epochs};
+use crate::dataset::entry::prelude::*;
 use crate::dataset::memory::Memory;
 use crate::dataset::seeds::StageSeed;
 use crate::error::{Error, Result};
@@ -103,6 +104,28 @@ impl Order for WindowOrder {
         self.seed.get().map(drop)
     }
 }
+
+arguments! {
+    struct WindowShuffleArgs(window_size) {
+        /// Number of elements in a window. A stream holds a window in memory.
+        window_size: Positive<usize>,
+        /// Seed, from 0 to 2^32 - 1. By default, it is derived from the `seed` before the stage.
+        seed: Option<u32>,
+    }
+}
+
+pub(super) const ENTRY: StageEntry = StageEntry::both(
+    "window_shuffle",
+    "Shuffles the elements within each window. The order of the windows does not change.\n\n\
+     A stream holds a window in memory, and reads the window again after a resume.\n\n\
+     ConfigError: The window is empty, or there is no seed, neither here nor in a `seed` before the stage.",
+    &Behind(|ds: BoxMap<Element>, WindowShuffleArgs { window_size: Positive(size), seed }: WindowShuffleArgs, _| {
+        Ok(ds.window_shuffle(size as u64, seed).boxed())
+    }),
+    &Behind(|ds: BoxIter<Element>, WindowShuffleArgs { window_size: Positive(size), seed }: WindowShuffleArgs, _| {
+        Ok(ds.window_shuffle(size, seed).boxed())
+    }),
+);
 
 #[cfg(test)]
 mod tests {

@@ -10,7 +10,7 @@ use self::prelude::*;
 use self::unopened::{found, is_packed, unopened, unopened_map};
 pub(super) use self::whole::Whole;
 use super::{Contents, Format, IndexCache, Patterns, Shards};
-use crate::declare::chain::{Context, missing};
+use crate::dataset::entry::chain::{Context, missing};
 use crate::declare::values::AtLeast;
 
 /// Number of lanes in which compressed files are read.

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use super::prelude::*;
 use crate::dataset::Blocks;
+use crate::dataset::entry::chain::Context;
 use crate::dataset::map::RandomAccess;
-use crate::declare::chain::Context;
 use crate::declare::values::AtLeast;
 use crate::error::Error;
 use crate::source::files::locate;

@@ -1,11 +1,11 @@
 //! Examples in records: declarations of their features in a file, and the stages that parse them.
 
 use super::{ExampleParser, FeatureSpec, FeatureType, FeatureValues};
+use crate::dataset::columns::NamedFn;
+use crate::dataset::entry::StageEntry;
+use crate::dataset::entry::build::{Of, Site};
 use crate::declare::arguments::{Arguments, Kind, arguments};
-use crate::declare::build::{Of, Site};
-use crate::declare::columns::NamedFn;
 use crate::declare::decode::Fields;
-use crate::declare::entry::StageEntry;
 use crate::declare::node::{Node, Tree};
 use crate::declare::values::{Decode, Given, Map, word};
 use crate::element::{Buffer, Element, Name, Value};

@@ -44,7 +44,7 @@ pub(super) use self::probe::Probe;
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
 use super::fuzzing::Target;
 #[cfg(feature = "spec")]
-use crate::declare::entry::SourceEntry;
+use crate::dataset::entry::SourceEntry;
 use crate::error::Error;
 use crate::place::unsharded;
 

@@ -1,7 +1,7 @@
 //! The source of pipeline files.
 
 use super::Lines;
-use crate::declare::columns::NamedFn;
+use crate::dataset::columns::NamedFn;
 use crate::source::StreamOptions;
 use crate::source::entries::prelude::*;
 use crate::source::formats::lines::FACTS;

@@ -6,21 +6,18 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::arguments::{Kind, arguments, words};
-use super::build::{Behind, Site};
-use super::chain::Chain;
-use super::entry::StageEntry;
-use super::node::{Node, Tree};
-use super::values::{Decode, Given, TokenizerFile};
-use crate::dataset::{BoxIter, IterDatasetExt, MapDatasetExt};
-use crate::element::Element;
-use crate::error::Result;
-use crate::text::{
+use super::tokenizer::where_to_get;
+use super::{
     EngineChoice, Overflow, TextEncoder, TokenName, Tokenise, TokeniseIter, TokeniseMap, TokeniseOptions, Tokenizer,
-    TokenizerOptions, where_to_get,
+    TokenizerOptions,
 };
+use crate::dataset::entry::chain::Chain;
+use crate::dataset::entry::prelude::*;
+use crate::declare::arguments::Kind;
+use crate::declare::node::{Node, Tree};
+use crate::declare::values::{Decode, TokenizerFile};
 
-pub(super) const STAGES: &[StageEntry] = &[StageEntry::chain(
+pub(crate) const STAGES: &[StageEntry] = &[StageEntry::chain(
     "tokenise",
     "Encodes columns of text as columns of token ids (`int32`, one-dimensional) with a tokenizer.\n\n\
      A single `column` becomes `tokens`; each of several `columns` becomes `<column>_tokens`. The ids replace their \

@@ -1,11 +1,16 @@
-//! Entries of the names in a pipeline file.
+//! Entries of pipeline files: the name of a source or stage, its arguments, and the function that builds it. Each entry is part of the file of
+//! its stage or format.
 
-use super::arguments::{About, Arguments, arguments, words};
-use super::build::{Build, Builder, Takes};
-use super::chain::{Chain, Context};
-use super::decode::Fields;
-use crate::dataset::iter::{BadRecords, Stream};
-use crate::dataset::{BoxIter, BoxMap};
+pub(crate) mod build;
+pub(crate) mod chain;
+pub(crate) mod prelude;
+
+use self::build::{Build, Builder, Takes};
+use self::chain::{Chain, Context};
+use super::iter::{BadRecords, Stream};
+use super::{BoxIter, BoxMap};
+use crate::declare::arguments::{About, Arguments, arguments, words};
+use crate::declare::decode::Fields;
 use crate::element::Element;
 use crate::error::{Error, Result};
 
@@ -15,13 +20,15 @@ type Map = BoxMap<Element>;
 type Iter = BoxIter<Element>;
 /// A stream directly after the border, which permits more than a position after another stage.
 type AtBorder = Stream<BoxMap<Element>>;
+/// A name, or a description.
+type Text = &'static str;
 
 /// A stage that a file can name.
 pub(crate) struct StageEntry {
     /// The name of the method.
-    pub(crate) name: &'static str,
+    pub(crate) name: Text,
     /// Its purpose in a sentence. Further paragraphs are for Python's `help`: facts, and errors such as `DataError: …`.
-    pub(crate) doc: &'static str,
+    pub(crate) doc: Text,
     pub(crate) about: &'static About,
     pub(crate) map: Option<Builder<Map, Map>>,
     /// Elementwise: it may run before the border although it is written after `to_iter`.
@@ -33,10 +40,12 @@ pub(crate) struct StageEntry {
     pub(crate) starts_stream: bool,
     /// Whether it keeps the columns of a stream.
     pub(crate) keeps_columns: bool,
+    /// Reads a policy for bad records of all earlier stages.
+    pub(crate) policy: Option<fn(&Fields<'_>) -> Result<BadRecords>>,
 }
 
 impl StageEntry {
-    const fn new<A: Arguments>(name: &'static str, doc: &'static str) -> Self {
+    const fn new<A: Arguments>(name: Text, doc: Text) -> Self {
         Self {
             name,
             doc,
@@ -48,31 +57,24 @@ impl StageEntry {
             chain: None,
             starts_stream: false,
             keeps_columns: true,
+            policy: None,
         }
     }
 
     /// A stage of random access only.
-    pub(crate) const fn map<B: Takes + Build<Map, Map>>(
-        name: &'static str,
-        doc: &'static str,
-        build: &'static B,
-    ) -> Self {
+    pub(crate) const fn map<B: Takes + Build<Map, Map>>(name: Text, doc: Text, build: &'static B) -> Self {
         Self { map: Some(build), ..Self::new::<B::Args>(name, doc) }
     }
 
     /// A stage of streams only.
-    pub(crate) const fn iter<B: Takes + Build<Iter, Iter>>(
-        name: &'static str,
-        doc: &'static str,
-        build: &'static B,
-    ) -> Self {
+    pub(crate) const fn iter<B: Takes + Build<Iter, Iter>>(name: Text, doc: Text, build: &'static B) -> Self {
         Self { iter: Some(build), ..Self::new::<B::Args>(name, doc) }
     }
 
     /// A stage that either world has, with the arguments that it has in random access.
     pub(crate) const fn both<M: Takes + Build<Map, Map>, I: Build<Iter, Iter>>(
-        name: &'static str,
-        doc: &'static str,
+        name: Text,
+        doc: Text,
         map: &'static M,
         iter: &'static I,
     ) -> Self {
@@ -81,8 +83,8 @@ impl StageEntry {
 
     /// A stage that sees each element on its own, in either world.
     pub(crate) const fn each<B: Takes + Build<Map, Map> + Build<Iter, Iter>>(
-        name: &'static str,
-        doc: &'static str,
+        name: Text,
+        doc: Text,
         build: &'static B,
     ) -> Self {
         Self { elementwise: true, map: Some(build), iter: Some(build), ..Self::new::<B::Args>(name, doc) }
@@ -94,17 +96,18 @@ impl StageEntry {
     }
 
     /// A stage that finds its place itself.
-    pub(crate) const fn chain<B: Takes + Build<Chain, Chain>>(
-        name: &'static str,
-        doc: &'static str,
-        build: &'static B,
-    ) -> Self {
+    pub(crate) const fn chain<B: Takes + Build<Chain, Chain>>(name: Text, doc: Text, build: &'static B) -> Self {
         Self { chain: Some(build), ..Self::new::<B::Args>(name, doc) }
     }
 
     /// A stage of either world that begins the stream, unless a later `to_iter` does.
     pub(crate) const fn starts_stream(self) -> Self {
         Self { starts_stream: true, ..self }
+    }
+
+    /// Sets the function that reads a policy for bad records.
+    pub(crate) const fn with_policy(self, policy: fn(&Fields<'_>) -> Result<BadRecords>) -> Self {
+        Self { policy: Some(policy), ..self }
     }
 
     /// Marks a stage that changes columns.
@@ -133,37 +136,29 @@ arguments! {
 
 /// A source that a file can name.
 pub(crate) struct SourceEntry {
-    pub(crate) name: &'static str,
+    pub(crate) name: Text,
     /// Its purpose in a sentence. Further paragraphs are for Python's `help`: facts, and errors such as `DataError: …`.
-    pub(crate) doc: &'static str,
+    pub(crate) doc: Text,
     pub(crate) about: &'static About,
     /// The argument that chooses columns, if there is such an argument.
-    pub(crate) columns: Option<&'static str>,
+    pub(crate) columns: Option<Text>,
     origin: Origin,
 }
 
 enum Origin {
     By(Builder<(), Chain>),
     /// This feature is off.
-    Lacks(&'static str),
+    Lacks(Text),
 }
 
 impl SourceEntry {
     /// A source that this build has.
-    pub(crate) const fn of<B: Takes + Build<(), Chain>>(
-        name: &'static str,
-        doc: &'static str,
-        build: &'static B,
-    ) -> Self {
+    pub(crate) const fn of<B: Takes + Build<(), Chain>>(name: Text, doc: Text, build: &'static B) -> Self {
         Self { name, doc, about: &B::Args::ABOUT, columns: None, origin: Origin::By(build) }
     }
 
     /// A source of files, whose shards may be left out.
-    pub(crate) const fn of_files<B: Takes + Build<(), Chain>>(
-        name: &'static str,
-        doc: &'static str,
-        build: &'static B,
-    ) -> Self {
+    pub(crate) const fn of_files<B: Takes + Build<(), Chain>>(name: Text, doc: Text, build: &'static B) -> Self {
         Self {
             about: const { &About { outer: Some(&ShardArgs::ABOUT), ..B::Args::ABOUT } },
             ..Self::of(name, doc, build)
@@ -172,17 +167,17 @@ impl SourceEntry {
 
     /// A source that this build lacks.
     #[allow(dead_code, reason = "not where every feature is on")]
-    pub(crate) const fn lacking(name: &'static str, doc: &'static str, feature: &'static str) -> Self {
+    pub(crate) const fn lacking(name: Text, doc: Text, feature: Text) -> Self {
         Self { name, doc, about: &About::NONE, columns: None, origin: Origin::Lacks(feature) }
     }
 
     /// The argument by which it reads some columns only.
-    pub(crate) const fn chooses(self, columns: &'static str) -> Self {
+    pub(crate) const fn chooses(self, columns: Text) -> Self {
         Self { columns: Some(columns), ..self }
     }
 
     /// The feature that this build lacks for it.
-    pub(crate) const fn lacks(&self) -> Option<&'static str> {
+    pub(crate) const fn lacks(&self) -> Option<Text> {
         match self.origin {
             Origin::By(_) => None,
             Origin::Lacks(feature) => Some(feature),

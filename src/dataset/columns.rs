@@ -1,14 +1,19 @@
 //! The elementwise functions that a file can name, each with its name and arguments: closures alone would leave the fingerprint blind.
 
+mod condition;
 mod names;
 
 use std::sync::Arc;
 
+use crate::dataset::entry::StageEntry;
 use crate::dataset::iter::{FilterThresholds, Flowing, InOrder, IterMapped, Watch};
 use crate::dataset::map::{Each, Many, Mapped};
 use crate::dataset::{Facts, Role, Stage};
 use crate::element::Element;
 use crate::error::{Error, Result};
+
+/// The entries of the stages of columns, in the order of the documentation.
+pub(crate) const STAGES: &[StageEntry] = &[condition::ENTRY, names::SELECT, names::DROP, names::RENAME];
 
 /// Function that is called for each element; `None` drops it.
 type Function<T, U> = dyn Fn(T) -> Result<Option<U>> + Send + Sync;

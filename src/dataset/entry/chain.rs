@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use super::node::Node;
-use super::suggest::nearest;
-use super::values::{Decode, Given};
 use crate::cx::Cx;
 use crate::dataset::INFINITE;
 use crate::dataset::iter::{BadRecords, FilterThresholds, Stream, lanes};
 use crate::dataset::{BoxIter, BoxMap, IterDatasetExt, MapDataset, MapDatasetExt, Stage, bring};
+use crate::declare::node::Node;
+use crate::declare::suggest::nearest;
+use crate::declare::values::{Decode, Given};
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::place::{Location, Shards};

@@ -2,12 +2,12 @@
 
 use std::ops::Deref;
 
-use super::arguments::Arguments;
 use super::chain::{Chain, Context};
-use super::columns::NamedFn;
-use super::decode::Fields;
+use crate::dataset::columns::NamedFn;
 use crate::dataset::iter::FilterThresholds;
 use crate::dataset::{BoxIter, BoxMap, IterDatasetExt, MapDatasetExt};
+use crate::declare::arguments::Arguments;
+use crate::declare::decode::Fields;
 use crate::element::Element;
 use crate::error::{Error, Result};
 

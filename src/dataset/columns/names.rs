@@ -2,10 +2,17 @@
 
 use super::NamedFn;
 use crate::cx::Cx;
+use crate::dataset::entry::build;
+use crate::dataset::entry::prelude::*;
 use crate::dataset::iter::InPlace;
 use crate::dataset::map::{BulkRead, GetStacked, Many, Mapped};
 use crate::dataset::{MapDataset, Node, Stage};
+use crate::declare::arguments::About;
+use crate::declare::decode::Fields;
+use crate::declare::node::Field;
+use crate::declare::values::Decode;
 use crate::element::Element;
+use crate::error::Error;
 use crate::error::Result;
 
 /// Stage of a function with the same effect on batches.
@@ -60,6 +67,86 @@ impl<D: MapDataset<Item = Element>> BulkRead<Element> for OfNames<D> {
         cx.produced(stage, len as u64, 0);
         Some(InPlace { len, bytes: batch.nbytes(), batch })
     }
+}
+
+arguments! {
+    struct ColumnsArgs(columns) {
+        /// Name of a column, or a list of names.
+        columns: Given<Vec<String>>,
+    }
+}
+
+pub(super) const SELECT: StageEntry =
+    StageEntry::each("select_columns", "Keeps only the given columns, in the given order.", &Of(select_columns))
+        .new_columns();
+
+pub(super) const DROP: StageEntry =
+    StageEntry::each("drop_columns", "Drops the given columns.", &Of(drop_columns)).new_columns();
+
+pub(super) const RENAME: StageEntry = StageEntry::each(
+    "rename",
+    "Renames columns, from old names to new names: `{text: document}`.\n\n\
+     In Python, names can also be keyword arguments: `rename(text=\"document\")`.",
+    &Of(rename),
+)
+.new_columns();
+
+fn select_columns(args: ColumnsArgs, at: &Site<'_>) -> Result<build::OfNames> {
+    let columns = at.columns_in(&args.columns)?;
+    Ok(build::OfNames(NamedFn::map("select_columns", columns.join(", "), move |element: Element| {
+        let mut kept = Element::with_capacity(columns.len());
+        for name in &columns {
+            kept.insert(name, element.field(name)?.clone());
+        }
+        Ok(kept)
+    })))
+}
+
+fn drop_columns(args: ColumnsArgs, at: &Site<'_>) -> Result<build::OfNames> {
+    let columns = at.columns_in(&args.columns)?;
+    Ok(build::OfNames(NamedFn::map("drop_columns", columns.join(", "), move |mut element: Element| {
+        columns.iter().for_each(|name| drop(element.remove(name)));
+        Ok(element)
+    })))
+}
+
+/// From the old names to the new.
+struct RenameArgs(Vec<Field>);
+
+impl Arguments for RenameArgs {
+    const ABOUT: About = About { free: Some(String::KIND), ..About::NONE };
+
+    fn read(fields: &Fields<'_>) -> Result<Self> {
+        Ok(Self(fields.free_entries().to_vec()))
+    }
+}
+
+fn rename(RenameArgs(names): RenameArgs, at: &Site<'_>) -> Result<build::OfNames> {
+    let mut pairs = Vec::new();
+    for field in names {
+        let new = String::decode(&field.value)?;
+        at.check_column(&field.value, &field.key)?;
+        if pairs.iter().any(|(_, taken)| *taken == new) {
+            return Err(field.value.error(format!("`{new}` is the new name of two columns")));
+        }
+        pairs.push((field.key, new));
+    }
+    if pairs.is_empty() {
+        return Err(at.error("needs a column and its new name"));
+    }
+    let params: Vec<_> = pairs.iter().map(|(old, new)| format!("{old}={new}")).collect();
+    Ok(build::OfNames(NamedFn::map("rename", params.join(", "), move |element| renamed(element, &pairs))))
+}
+
+fn renamed(element: Element, pairs: &[(String, String)]) -> Result<Element> {
+    let mut out = Element::with_capacity(element.len());
+    for (name, value) in element.into_fields() {
+        let new = pairs.iter().find(|(old, _)| *old == name).map_or(name.as_str(), |(_, new)| new);
+        if out.insert(new, value).is_some() {
+            return Err(Error::data(format!("two columns are named `{new}` after the renaming")));
+        }
+    }
+    Ok(out)
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! The options of a mix, in pipeline files and in Python.
 
-use super::arguments::{Arguments, Kind, arguments, read, words};
-use super::node::{Node, Tree};
-use super::suggest::nearest;
-use super::values::{AtLeast, Decode, Map, wrong};
-use crate::dataset::iter::{IterMix, mix};
-use crate::dataset::map::Mix;
-use crate::dataset::{AtEnd, IterDataset, MapDataset, Weights as MixWeights};
+use super::iter::{IterMix, mix};
+use super::map::Mix;
+use super::weights::Weights as MixWeights;
+use super::{AtEnd, IterDataset, MapDataset};
+use crate::declare::arguments::{Arguments, Kind, arguments, read, words};
+use crate::declare::node::{Node, Tree};
+use crate::declare::suggest::nearest;
+use crate::declare::values::{AtLeast, Decode, Map, wrong};
 use crate::error::{Error, Result};
 use crate::rng::{Schedule, ScheduleEntry};
 
@@ -192,7 +193,7 @@ impl MixOptions {
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if counts differ, or if a name is unknown or occurs twice.
-    pub(super) fn of_parts(self, count: usize) -> Result<Mixing> {
+    pub(crate) fn of_parts(self, count: usize) -> Result<Mixing> {
         let Self { exact, weights, schedule, by, column, at_end, budget, names } = self;
         let names = names.unwrap_or_else(|| (0..count).map(|number| number.to_string()).collect());
         if names.len() != count {

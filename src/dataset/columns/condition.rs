@@ -1,28 +1,10 @@
-//! Stages that see each element on its own: filters, and changes of columns.
+//! `filter` in a pipeline file: conditions on a column.
 
-use super::arguments::{About, Arguments, arguments};
-use super::build::{Filter, Of, OfNames, Site};
-use super::columns::NamedFn;
-use super::decode::Fields;
-use super::entry::StageEntry;
-use super::node::Field;
-use super::values::{Decode, Given};
-use crate::element::{Element, Value};
-use crate::error::{Error, Result};
-
-pub(super) const STAGES: &[StageEntry] = &[
-    StageEntry::each("filter", "Keeps the elements for which a column meets all given conditions.", &Of(filter)),
-    StageEntry::each("select_columns", "Keeps only the given columns, in the given order.", &Of(select_columns))
-        .new_columns(),
-    StageEntry::each("drop_columns", "Drops the given columns.", &Of(drop_columns)).new_columns(),
-    StageEntry::each(
-        "rename",
-        "Renames columns, from old names to new names: `{text: document}`.\n\n\
-         In Python, names can also be keyword arguments: `rename(text=\"document\")`.",
-        &Of(rename),
-    )
-    .new_columns(),
-];
+use super::NamedFn;
+use crate::dataset::entry::build::Filter;
+use crate::dataset::entry::prelude::*;
+use crate::element::Value;
+use crate::error::Error;
 
 arguments! {
     struct FilterArgs {
@@ -50,6 +32,9 @@ struct Condition {
     max: Option<f64>,
     equals: Option<String>,
 }
+
+pub(super) const ENTRY: StageEntry =
+    StageEntry::each("filter", "Keeps the elements for which a column meets all given conditions.", &Of(filter));
 
 fn filter(args: FilterArgs, at: &Site<'_>) -> Result<Filter> {
     let FilterArgs { column, min_length, max_length, min, max, equals } = args;
@@ -127,69 +112,4 @@ fn number(column: &str, value: &Value) -> Result<f64> {
 #[cold]
 fn wrong(column: &str, want: &str, got: &Value) -> Error {
     Error::data(format!("column `{column}` is {got:?}, expected {want}"))
-}
-
-arguments! {
-    struct ColumnsArgs(columns) {
-        /// Name of a column, or a list of names.
-        columns: Given<Vec<String>>,
-    }
-}
-
-fn select_columns(args: ColumnsArgs, at: &Site<'_>) -> Result<OfNames> {
-    let columns = at.columns_in(&args.columns)?;
-    Ok(OfNames(NamedFn::map("select_columns", columns.join(", "), move |element: Element| {
-        let mut kept = Element::with_capacity(columns.len());
-        for name in &columns {
-            kept.insert(name, element.field(name)?.clone());
-        }
-        Ok(kept)
-    })))
-}
-
-fn drop_columns(args: ColumnsArgs, at: &Site<'_>) -> Result<OfNames> {
-    let columns = at.columns_in(&args.columns)?;
-    Ok(OfNames(NamedFn::map("drop_columns", columns.join(", "), move |mut element: Element| {
-        columns.iter().for_each(|name| drop(element.remove(name)));
-        Ok(element)
-    })))
-}
-
-/// From the old names to the new.
-struct RenameArgs(Vec<Field>);
-
-impl Arguments for RenameArgs {
-    const ABOUT: About = About { free: Some(String::KIND), ..About::NONE };
-
-    fn read(fields: &Fields<'_>) -> Result<Self> {
-        Ok(Self(fields.free_entries().to_vec()))
-    }
-}
-
-fn rename(RenameArgs(names): RenameArgs, at: &Site<'_>) -> Result<OfNames> {
-    let mut pairs = Vec::new();
-    for field in names {
-        let new = String::decode(&field.value)?;
-        at.check_column(&field.value, &field.key)?;
-        if pairs.iter().any(|(_, taken)| *taken == new) {
-            return Err(field.value.error(format!("`{new}` is the new name of two columns")));
-        }
-        pairs.push((field.key, new));
-    }
-    if pairs.is_empty() {
-        return Err(at.error("needs a column and its new name"));
-    }
-    let params: Vec<_> = pairs.iter().map(|(old, new)| format!("{old}={new}")).collect();
-    Ok(OfNames(NamedFn::map("rename", params.join(", "), move |element| renamed(element, &pairs))))
-}
-
-fn renamed(element: Element, pairs: &[(String, String)]) -> Result<Element> {
-    let mut out = Element::with_capacity(element.len());
-    for (name, value) in element.into_fields() {
-        let new = pairs.iter().find(|(old, _)| *old == name).map_or(name.as_str(), |(_, new)| new);
-        if out.insert(new, value).is_some() {
-            return Err(Error::data(format!("two columns are named `{new}` after the renaming")));
-        }
-    }
-    Ok(out)
 }
