@@ -8,6 +8,8 @@ mod bit_tree;
 mod bucket;
 mod compare;
 mod concat;
+#[cfg_attr(not(feature = "spec"), allow(dead_code, reason = "pipeline files read entries"))]
+pub(crate) mod entry;
 mod feature;
 mod group;
 mod held;

@@ -35,7 +35,6 @@ mod change;
 mod data;
 mod deal;
 mod json;
-mod pack_stages;
 #[cfg(any(feature = "cli", all(test, feature = "formats")))]
 pub(crate) mod reference;
 pub(crate) mod registry;

@@ -1,21 +1,22 @@
-//! Every source and stage that a pipeline file can name. Adding one is one entry and one small function.
+//! Every source and stage that a pipeline file can name, by the entries of the folders.
 
 use super::arguments::{About, Arguments, Kind, arguments};
 use super::chain::{Border, Chain, Context};
 use super::decode::{Fields, variant};
 use super::entry::{OnBad, SourceEntry, StageEntry};
 use super::node::{Node, at, on_line};
+use super::sources;
 use super::suggest::suggest;
 use super::values::Decode;
-use super::{pack_stages, sources};
 use crate::dataset::iter::{self, BadRecords, FilterThresholds};
 use crate::dataset::{columns, map};
 use crate::error::{Error, Result};
+use crate::pack;
 use crate::source::{SOURCES, example_stages, skip_bad_shards};
 use crate::text;
 
 const STAGES: &[&[StageEntry]] =
-    &[columns::STAGES, example_stages::STAGES, map::STAGES, text::entry::STAGES, iter::STAGES, pack_stages::STAGES];
+    &[columns::STAGES, example_stages::STAGES, map::STAGES, text::entry::STAGES, iter::STAGES, pack::entry::STAGES];
 /// The border between the worlds, handled here.
 const BORDER: &str = "to_iter";
 

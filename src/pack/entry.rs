@@ -1,34 +1,31 @@
 //! Packing in a pipeline file.
 
-use super::arguments::{Arguments, Kind, arguments, read, words};
-use super::build::{Behind, Elementwise, Of, Site};
-use super::decode::Fields;
-use super::entry::StageEntry;
-use super::node::Node;
-use super::values::{Decode, Given, Map, Positive};
-use crate::dataset::map::Mapped;
-use crate::dataset::remainder::RemainderOrPad;
-use crate::dataset::{BoxIter, BoxMap, IterDatasetExt, MapDatasetExt};
-use crate::element::Element;
-use crate::error::Result;
-use crate::pack::{
+use super::{
     BatchSize, BinPackOptions, BosHandling, ConcatPackOptions, Labels, LengthBucketOptions, OutputNames, OverLong,
     PackedColumns, Packing, PaddingPositions, Positions, RowSpec, TrainerNames, WindowPackOptions,
 };
+use crate::dataset::entry::build::Elementwise;
+use crate::dataset::entry::prelude::*;
+use crate::dataset::map::Mapped;
+use crate::dataset::remainder::RemainderOrPad;
+use crate::declare::arguments::{Kind, read};
+use crate::declare::decode::Fields;
+use crate::declare::node::Node;
+use crate::declare::values::{Decode, Map};
 
-pub(super) const STAGES: &[StageEntry] = &[
+pub(crate) const STAGES: &[StageEntry] = &[
     StageEntry::iter(
         "first_fit_pack",
         "Packs each sequence into the first of `num_packing_bins` rows that has room. The result equals Grain's.\n\n\
          DataError: A sequence is longer than a row, or an array differs from the first element's in type or shape.",
-        &Behind(first_fit),
+        &Behind(|ds: BoxIter<Element>, args: BinArgs, at| Ok(ds.first_fit_pack(bins(args, at)?).boxed())),
     )
     .new_columns(),
     StageEntry::iter(
         "best_fit_pack",
         "Packs each sequence into the fullest of `num_packing_bins` rows that has room. The result equals Grain's.\n\n\
          DataError: A sequence is longer than a row, or an array differs from the first element's in type or shape.",
-        &Behind(best_fit),
+        &Behind(|ds: BoxIter<Element>, args: BinArgs, at| Ok(ds.best_fit_pack(bins(args, at)?).boxed())),
     )
     .new_columns(),
     StageEntry::iter(
@@ -125,14 +122,6 @@ arguments! {
         /// Policy for sequences longer than a row: `error` rejects the sequence, `split` splits it into pieces, `drop` drops and counts it.
         over_long: OverLong = "error",
     }
-}
-
-fn first_fit(ds: BoxIter<Element>, args: BinArgs, at: &Site<'_>) -> Result<BoxIter<Element>> {
-    Ok(ds.first_fit_pack(bins(args, at)?).boxed())
-}
-
-fn best_fit(ds: BoxIter<Element>, args: BinArgs, at: &Site<'_>) -> Result<BoxIter<Element>> {
-    Ok(ds.best_fit_pack(bins(args, at)?).boxed())
 }
 
 fn bins(args: BinArgs, at: &Site<'_>) -> Result<BinPackOptions> {
