@@ -1,13 +1,9 @@
-use super::epochs;
+use super::combine::{Combine, Combined};
 use super::parents::Parents;
-use super::{BulkRead, Many, MapDataset};
-use crate::cx::Cx;
+use super::{MapDataset, epochs};
 use crate::dataset::INFINITE;
 use crate::dataset::blocks::Blocks;
-use crate::dataset::node::{Describe, Indices, Moves, Node};
-use crate::dataset::run::upcoming::{Record, Upcoming};
-use crate::dataset::stage::{Role, Stage};
-use crate::element::{Name, Ragged};
+use crate::dataset::stage::Stage;
 use crate::error::{Error, Result};
 
 /// Several datasets in sequence. Epoch `e` contains epoch `e` of each dataset.
@@ -21,15 +17,17 @@ use crate::error::{Error, Result};
 /// # Ok::<(), gristmill::Error>(())
 /// ```
 ///
-/// [`check`](Describe::check) returns an [`ErrorKind::Config`](crate::ErrorKind::Config) error for an infinite dataset,
+/// [`check`](crate::dataset::Describe::check) returns an [`ErrorKind::Config`](crate::ErrorKind::Config) error for an infinite dataset,
 /// an empty list, and a total length of `i64::MAX` or more.
 ///
 /// # Cost
 /// Searches the lengths: `O(log n)` per element for `n` datasets.
-#[must_use = "datasets are lazy and do nothing until read"]
+pub type Concatenate<D> = Combined<D, Consecutive>;
+
+/// The choice of [`Concatenate`].
+#[doc(hidden)]
 #[derive(Clone, Debug)]
-pub struct Concatenate<D> {
-    parents: Parents<D>,
+pub struct Consecutive {
     /// Index after the last element of each dataset.
     ends: Vec<u64>,
 }
@@ -43,47 +41,51 @@ impl<D: MapDataset> Concatenate<D> {
             end = end.saturating_add(len).min(INFINITE);
             end
         });
-        Self { ends: ends.collect(), parents }
+        Self { combine: Consecutive { ends: ends.collect() }, parents }
     }
 }
 
-impl<D: MapDataset> Concatenate<D> {
-    /// Returns the dataset that contains element `k` of `epoch`, and the element's index in that dataset.
+impl Consecutive {
+    /// Returns the first index of dataset `which`, and its length.
     #[inline]
-    fn place(&self, epoch: u64, k: u64) -> Result<(usize, u64)> {
-        let which = self.ends.partition_point(|&end| end <= k);
+    fn range(&self, which: usize) -> (u64, u64) {
         let start = which.checked_sub(1).map_or(0, |before| self.ends[before]);
-        Ok((which, epochs::join(epoch, self.ends[which] - start, k - start)?))
-    }
-
-    /// Returns the places of `indices`; `None` if any index has no place.
-    fn places(&self, indices: &[u64]) -> Option<Vec<(usize, u64)>> {
-        let place = |&index: &u64| {
-            let (epoch, k) = epochs::split(index, self.len())?;
-            self.place(epoch, k).ok()
-        };
-        indices.iter().map(place).collect()
+        (start, self.ends[which] - start)
     }
 }
 
-impl<D: MapDataset> Stage for Concatenate<D> {
-    fn node(&self) -> Node<'_> {
-        Node { describe: self, is_native: true, indices: Indices::Moved(self), ..Node::new("concatenate", Role::Order) }
-    }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        self.parents.stages()
-    }
-}
+impl Combine for Consecutive {
+    const IS_NATIVE: bool = true;
 
-impl<D: MapDataset> Describe for Concatenate<D> {
-    fn params(&self) -> String {
-        self.parents.count().to_string()
+    fn name(&self) -> &'static str {
+        "concatenate"
     }
-    fn check(&self) -> Result<()> {
-        if self.parents.count() == 0 {
+    fn params(&self, count: usize) -> String {
+        count.to_string()
+    }
+    fn len(&self) -> u64 {
+        self.ends.last().copied().unwrap_or(0)
+    }
+    #[inline]
+    fn place(&self, index: u64) -> Result<Option<(usize, u64)>> {
+        let Some((epoch, k)) = epochs::split(index, self.len()) else { return Ok(None) };
+        let which = self.ends.partition_point(|&end| end <= k);
+        let (start, len) = self.range(which);
+        Ok(Some((which, epochs::join(epoch, len, k - start)?)))
+    }
+    fn inverse(&self, which: usize, place: u64) -> Option<u64> {
+        let (start, len) = self.range(which);
+        let (epoch, k) = epochs::split(place, len)?;
+        epochs::join(epoch, self.len(), start + k).ok()
+    }
+    fn blocks(&self, parents: &[&dyn Stage]) -> Option<Blocks> {
+        Blocks::chained(parents.iter().map(|parent| parent.blocks()))
+    }
+    fn check(&self, lens: &[u64]) -> Result<()> {
+        if lens.is_empty() {
             return Err(Error::config("the number of datasets to concatenate is 0, and must be 1 or more"));
         }
-        if let Some(at) = self.parents.first_infinite() {
+        if let Some(at) = lens.iter().position(|&len| len >= INFINITE) {
             return Err(Error::config(format!("dataset {at} of the concatenation never ends"))
                 .help("concatenate first, then `repeat`"));
         }
@@ -94,64 +96,12 @@ impl<D: MapDataset> Describe for Concatenate<D> {
     }
 }
 
-impl<D: MapDataset> Moves for Concatenate<D> {
-    fn will_read(&self, next: Upcoming<'_>) {
-        if let Some(places) = self.places(next.indices()) {
-            self.parents.will_read(&places, next);
-        }
-    }
-    fn comes_at(&self, record: &Record, epoch: u64) -> Option<u64> {
-        let starts = std::iter::once(&0).chain(&self.ends);
-        starts.zip(&self.ends).zip(self.parents.stages()).find_map(|((start, end), part)| {
-            let (epoch, k) = epochs::split(part.comes_at(record, epoch)?, end - start)?;
-            epochs::join(epoch, self.len(), start + k).ok()
-        })
-    }
-    fn blocks(&self) -> Option<Blocks> {
-        Blocks::chained(self.parents.stages().into_iter().map(|parent| parent.blocks()))
-    }
-}
-
-impl<D: MapDataset> MapDataset for Concatenate<D> {
-    type Item = D::Item;
-
-    fn len(&self) -> u64 {
-        self.ends.last().copied().unwrap_or(0)
-    }
-
-    #[inline]
-    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<D::Item>> {
-        let Some((epoch, k)) = epochs::split(index, self.len()) else { return Ok(None) };
-        let (which, at) = self.place(epoch, k)?;
-        self.parents.pass(which, at, cx)
-    }
-
-    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
-        match self.places(indices) {
-            Some(places) => self.parents.pass_many(&places, cx),
-            None => Many::one_by_one(indices, |index| self.get(index, cx)),
-        }
-    }
-
-    fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {
-        Some(self)
-    }
-}
-
-impl<D: MapDataset> BulkRead<D::Item> for Concatenate<D> {
-    fn get_ragged_records(&self, source: usize, records: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
-        self.parents.get_ragged_records(source, records, names, cx)
-    }
-
-    fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<D::Item>> {
-        self.parents.get_records(source, records, cx)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::MapDatasetExt;
+    use crate::cx::Cx;
+    use crate::dataset::Describe;
     use crate::dataset::map::Range;
 
     #[test]

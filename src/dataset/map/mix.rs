@@ -1,13 +1,9 @@
+use super::MapDataset;
+use super::combine::{Combine, Combined};
 use super::parents::Parents;
-use super::{BulkRead, Many, MapDataset};
-use crate::cx::Cx;
 use crate::dataset::INFINITE;
 use crate::dataset::at_end::AtEnd;
-use crate::dataset::node::{Describe, Indices, Moves, Node};
-use crate::dataset::run::upcoming::Upcoming;
-use crate::dataset::stage::{Role, Stage};
 use crate::dataset::weights::Weights;
-use crate::element::{Name, Ragged};
 use crate::error::{Error, Result};
 use crate::rng::{MixOrder, PiecewiseOrder, Schedule};
 
@@ -25,7 +21,7 @@ use crate::rng::{MixOrder, PiecewiseOrder, Schedule};
 /// # Ok::<(), gristmill::Error>(())
 /// ```
 ///
-/// [`check`](Describe::check) returns an [`ErrorKind::Config`](crate::ErrorKind::Config) error for an empty list, an empty
+/// [`check`](crate::dataset::Describe::check) returns an [`ErrorKind::Config`](crate::ErrorKind::Config) error for an empty list, an empty
 /// dataset, and weights other than one finite number above 0 per dataset.
 ///
 /// An index cannot depend on the lengths of elements, so weights count elements. To count tokens, mix streams:
@@ -33,10 +29,12 @@ use crate::rng::{MixOrder, PiecewiseOrder, Schedule};
 ///
 /// # Cost
 /// One division per dataset, up to the chosen dataset. A schedule adds a binary search over its changes.
-#[must_use = "datasets are lazy and do nothing until read"]
+pub type Mix<D> = Combined<D, WeightedChoice>;
+
+/// The choice of [`Mix`].
+#[doc(hidden)]
 #[derive(Clone, Debug)]
-pub struct Mix<D> {
-    parents: Parents<D>,
+pub struct WeightedChoice {
     /// `None` if all are equal.
     weights: Option<Weights>,
     at_end: AtEnd,
@@ -55,21 +53,11 @@ enum Order {
     Piecewise(PiecewiseOrder),
 }
 
-impl Plan {
-    /// Returns the dataset of an index, and the index in the dataset.
-    #[inline]
-    fn at(&self, index: u64) -> (usize, u64) {
-        match &self.order {
-            Order::Constant(order) => order.at(index),
-            Order::Piecewise(order) => order.at(index),
-        }
-    }
-}
-
 impl<D: MapDataset> Mix<D> {
     /// Mixes equal numbers of elements of all `datasets`.
     pub fn new(datasets: Vec<D>) -> Self {
-        Self { parents: Parents::new(datasets), weights: None, at_end: AtEnd::Stop, plan: None }.planned()
+        let combine = WeightedChoice { weights: None, at_end: AtEnd::Stop, plan: None };
+        Self { parents: Parents::new(datasets), combine }.planned()
     }
 
     /// Sets the weight of each dataset, rounded like Grain: down to multiples of a hundredth of the smallest weight.
@@ -95,31 +83,33 @@ impl<D: MapDataset> Mix<D> {
     }
 
     pub(crate) fn weighted(mut self, weights: Weights) -> Self {
-        self.weights = Some(weights);
+        self.combine.weights = Some(weights);
         self.planned()
     }
 
     /// Sets what happens if a dataset ends. [`AtEnd::Repeat`] makes the mix infinite: each dataset continues with its next
     /// epoch.
     ///
-    /// [`check`](Describe::check) returns an [`ErrorKind::Config`](crate::ErrorKind::Config) error for
+    /// [`check`](crate::dataset::Describe::check) returns an [`ErrorKind::Config`](crate::ErrorKind::Config) error for
     /// [`AtEnd::Redistribute`], which streams have.
     pub fn at_end(mut self, at_end: AtEnd) -> Self {
-        self.at_end = at_end;
+        self.combine.at_end = at_end;
         self.planned()
     }
 
     /// Plans the mix. If that fails, the mix is empty and `check` returns the error.
     fn planned(mut self) -> Self {
-        self.plan = self.plan().ok();
+        self.combine.plan = self.combine.plan(&self.parents.lens().collect::<Vec<_>>()).ok();
         self
     }
+}
 
-    fn plan(&self) -> Result<Plan> {
-        let count = self.parents.count();
+impl WeightedChoice {
+    fn plan(&self, lens: &[u64]) -> Result<Plan> {
+        let count = lens.len();
         let lens: Vec<u64> = match self.at_end {
-            AtEnd::Stop => self.parents.lens().collect(),
-            AtEnd::Repeat => self.parents.lens().map(|len| if len == 0 { 0 } else { INFINITE }).collect(),
+            AtEnd::Stop => lens.to_vec(),
+            AtEnd::Repeat => lens.iter().map(|&len| if len == 0 { 0 } else { INFINITE }).collect(),
             AtEnd::Redistribute => {
                 return Err(Error::config("a mix with random access cannot divide the weight of a dataset that ends")
                     .help("convert the datasets to streams first: `IterDataset.mix` in Python, `dataset::iter::mix` in Rust"));
@@ -138,18 +128,13 @@ impl<D: MapDataset> Mix<D> {
     }
 }
 
-impl<D: MapDataset> Stage for Mix<D> {
-    fn node(&self) -> Node<'_> {
-        Node { describe: self, is_native: true, indices: Indices::Moved(self), ..Node::new("mix", Role::Order) }
-    }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        self.parents.stages()
-    }
-}
+impl Combine for WeightedChoice {
+    const IS_NATIVE: bool = true;
 
-impl<D: MapDataset> Describe for Mix<D> {
-    fn params(&self) -> String {
-        let count = self.parents.count();
+    fn name(&self) -> &'static str {
+        "mix"
+    }
+    fn params(&self, count: usize) -> String {
         let at_end = if self.at_end == AtEnd::Stop { String::new() } else { format!(", at_end={}", self.at_end) };
         match &self.weights {
             None => format!("{count}{at_end}"),
@@ -158,56 +143,21 @@ impl<D: MapDataset> Describe for Mix<D> {
             Some(Weights::Scheduled(schedule)) => format!("{count}, schedule={schedule}{at_end}"),
         }
     }
-    fn check(&self) -> Result<()> {
-        if self.parents.count() == 0 {
-            return Err(Error::config("the number of datasets to mix is 0, and must be 1 or more"));
-        }
-        self.plan().map(drop)
-    }
-}
-
-impl<D: MapDataset> Moves for Mix<D> {
-    fn will_read(&self, next: Upcoming<'_>) {
-        if let Some(plan) = &self.plan {
-            let places: Vec<_> = next.indices().iter().map(|&index| plan.at(index)).collect();
-            self.parents.will_read(&places, next);
-        }
-    }
-}
-
-impl<D: MapDataset> MapDataset for Mix<D> {
-    type Item = D::Item;
-
     fn len(&self) -> u64 {
         self.plan.as_ref().map_or(0, |plan| plan.len)
     }
-
     #[inline]
-    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<D::Item>> {
-        let Some(plan) = &self.plan else { return Ok(None) };
-        let (which, at) = cx.consumed(self.parents.stage, || plan.at(index));
-        self.parents.pass(which, at, cx)
+    fn place(&self, index: u64) -> Result<Option<(usize, u64)>> {
+        Ok(self.plan.as_ref().map(|plan| match &plan.order {
+            Order::Constant(order) => order.at(index),
+            Order::Piecewise(order) => order.at(index),
+        }))
     }
-
-    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
-        let Some(plan) = &self.plan else { return Many::one_by_one(indices, |_| Ok(None)) };
-        let places = || indices.iter().map(|&index| plan.at(index)).collect::<Vec<_>>();
-        let places = cx.consumed_many(self.parents.stage, indices.len(), places);
-        self.parents.pass_many(&places, cx)
-    }
-
-    fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {
-        Some(self)
-    }
-}
-
-impl<D: MapDataset> BulkRead<D::Item> for Mix<D> {
-    fn get_ragged_records(&self, source: usize, records: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
-        self.parents.get_ragged_records(source, records, names, cx)
-    }
-
-    fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<D::Item>> {
-        self.parents.get_records(source, records, cx)
+    fn check(&self, lens: &[u64]) -> Result<()> {
+        if lens.is_empty() {
+            return Err(Error::config("the number of datasets to mix is 0, and must be 1 or more"));
+        }
+        self.plan(lens).map(drop)
     }
 }
 
@@ -215,6 +165,8 @@ impl<D: MapDataset> BulkRead<D::Item> for Mix<D> {
 mod tests {
     use super::*;
     use crate::MapDatasetExt;
+    use crate::cx::Cx;
+    use crate::dataset::Describe;
     use crate::dataset::map::Range;
 
     #[test]

@@ -2,7 +2,6 @@
 
 use super::{Many, MapDataset};
 use crate::cx::{Cx, StageId};
-use crate::dataset::INFINITE;
 use crate::dataset::run::pace::get_chunk;
 use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Stage, stage_after};
@@ -40,11 +39,6 @@ impl<D: MapDataset> Parents<D> {
 
     pub(super) fn stages(&self) -> Vec<&dyn Stage> {
         as_stages(&self.datasets)
-    }
-
-    /// Returns the index of the first infinite dataset.
-    pub(super) fn first_infinite(&self) -> Option<usize> {
-        self.lens().position(|len| len >= INFINITE)
     }
 
     /// Runs `run` on dataset `which`, which must exist.

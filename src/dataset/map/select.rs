@@ -1,12 +1,7 @@
-use std::fmt;
-
+use super::MapDataset;
+use super::combine::{Combine, Combined};
 use super::parents::Parents;
-use super::{BulkRead, Many, MapDataset};
-use crate::cx::Cx;
-use crate::dataset::node::{Describe, Indices, Moves, Node};
-use crate::dataset::run::upcoming::Upcoming;
-use crate::dataset::stage::{Role, Stage};
-use crate::element::{Name, Ragged};
+use crate::dataset::run::opaque::debug_name;
 use crate::error::{Error, Result};
 
 /// A map from indices to elements of several datasets, for [`Select`].
@@ -51,84 +46,42 @@ impl<F: Fn(u64) -> (usize, u64) + Send + Sync> SelectionMap for (u64, F) {
 /// ```
 ///
 /// If the map returns a dataset that does not exist, [`get`](MapDataset::get) fails.
-#[must_use = "datasets are lazy and do nothing until read"]
+pub type Select<D, M> = Combined<D, Selection<M>>;
+
+/// The choice of [`Select`].
+#[doc(hidden)]
 #[derive(Clone)]
-pub struct Select<D, M> {
-    parents: Parents<D>,
+pub struct Selection<M> {
     map: M,
+    count: usize,
 }
 
 impl<D: MapDataset, M: SelectionMap> Select<D, M> {
     /// Reads the elements of `datasets` that `map` selects.
     pub fn new(datasets: Vec<D>, map: M) -> Self {
-        Self { parents: Parents::new(datasets), map }
+        Self { combine: Selection { map, count: datasets.len() }, parents: Parents::new(datasets) }
     }
 }
 
-impl<D: MapDataset, M: SelectionMap> Stage for Select<D, M> {
-    fn node(&self) -> Node<'_> {
-        Node { describe: self, indices: Indices::Moved(self), ..Node::new("select", Role::Order) }
+impl<M: SelectionMap> Combine for Selection<M> {
+    fn name(&self) -> &'static str {
+        "select"
     }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        self.parents.stages()
-    }
-}
-
-impl<D: MapDataset, M: SelectionMap> Describe for Select<D, M> {
-    fn params(&self) -> String {
+    fn params(&self, count: usize) -> String {
         let identity = self.map.identity();
         let separator = if identity.is_empty() { "" } else { ", " };
-        format!("{} of {} datasets{separator}{identity}", self.map.len(), self.parents.count())
+        format!("{} of {count} datasets{separator}{identity}", self.map.len())
     }
-    fn check(&self) -> Result<()> {
-        if self.parents.count() == 0 { Err(Error::config("it selects from 0 datasets")) } else { Ok(()) }
-    }
-}
-
-impl<D: MapDataset, M: SelectionMap> Moves for Select<D, M> {
-    fn will_read(&self, next: Upcoming<'_>) {
-        let places: Vec<_> = next.indices().iter().map(|&index| self.map.at(index)).collect();
-        self.parents.will_read(&places, next);
-    }
-}
-
-impl<D: MapDataset, M: SelectionMap> MapDataset for Select<D, M> {
-    type Item = D::Item;
-
     fn len(&self) -> u64 {
         self.map.len()
     }
-
     #[inline]
-    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<D::Item>> {
-        let (which, at) = cx.consumed(self.parents.stage, || self.map.at(index));
-        if which >= self.parents.count() {
-            return Err(cx.blame(self.parents.stage, "select", no_such_dataset(which, self.parents.count())));
-        }
-        self.parents.pass(which, at, cx)
+    fn place(&self, index: u64) -> Result<Option<(usize, u64)>> {
+        let (which, at) = self.map.at(index);
+        if which < self.count { Ok(Some((which, at))) } else { Err(no_such_dataset(which, self.count)) }
     }
-
-    fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<D::Item> {
-        let places = || indices.iter().map(|&index| self.map.at(index)).collect::<Vec<_>>();
-        let places = cx.consumed_many(self.parents.stage, indices.len(), places);
-        if places.iter().any(|&(which, _)| which >= self.parents.count()) {
-            return Many::one_by_one(indices, |index| self.get(index, cx));
-        }
-        self.parents.pass_many(&places, cx)
-    }
-
-    fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {
-        Some(self)
-    }
-}
-
-impl<D: MapDataset, M: SelectionMap> BulkRead<D::Item> for Select<D, M> {
-    fn get_ragged_records(&self, source: usize, records: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
-        self.parents.get_ragged_records(source, records, names, cx)
-    }
-
-    fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<D::Item>> {
-        self.parents.get_records(source, records, cx)
+    fn check(&self, lens: &[u64]) -> Result<()> {
+        if lens.is_empty() { Err(Error::config("it selects from 0 datasets")) } else { Ok(()) }
     }
 }
 
@@ -137,15 +90,13 @@ fn no_such_dataset(which: usize, count: usize) -> Error {
     Error::config(format!("the selection map chose dataset {which} of {count}, counted from 0"))
 }
 
-impl<D: fmt::Debug, M> fmt::Debug for Select<D, M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Select").field("parents", &self.parents).finish_non_exhaustive()
-    }
-}
+debug_name!(Selection<M>);
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cx::Cx;
+    use crate::dataset::Describe;
     use crate::dataset::map::Range;
 
     struct Backwards;
