@@ -14,6 +14,7 @@ use crate::error::Result;
 /// stage of it.
 ///
 /// Indices past a length belong to later epochs.
+#[expect(clippy::len_without_is_empty, reason = "the length is that of a dataset")]
 pub trait Combine: Send + Sync {
     /// Whether the choice is the crate's own code: see [`Node::is_native`].
     const IS_NATIVE: bool = false;
