@@ -10,6 +10,7 @@
 
 mod beside;
 pub(crate) mod clock;
+mod element_id;
 mod given;
 mod local;
 mod made;
@@ -26,6 +27,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use self::clock::Begun;
+pub(crate) use self::element_id::ElementId;
 pub(crate) use self::given::Given;
 use self::local::{Local, UNITS, Unit};
 #[cfg(feature = "store")]
@@ -86,7 +88,7 @@ pub struct Cx {
     last_flush: Instant,
     waiting: Waiting,
     pieces: Box<Pieces>,
-    member: Option<[u64; 2]>,
+    member: Option<ElementId>,
 }
 
 /// A callback to run before this thread waits for other threads.
@@ -141,16 +143,16 @@ impl Cx {
         }
     }
 
-    /// Returns the record index and the border of the last element, if keys of stages are noted. Returns `None` for an element
+    /// Returns the identity of the last element, if keys of stages are recorded. Returns `None` for an element
     /// that shares its record with others.
     #[inline]
-    pub(crate) fn member(&self) -> Option<[u64; 2]> {
+    pub(crate) fn member(&self) -> Option<ElementId> {
         self.member
     }
 
-    /// Sets the record index and border of the next element.
+    /// Sets the identity of the next element.
     #[inline]
-    pub(crate) fn set_member(&mut self, member: Option<[u64; 2]>) {
+    pub(crate) fn set_member(&mut self, member: Option<ElementId>) {
         self.member = member;
     }
 

@@ -1,6 +1,7 @@
 //! Columns of rows with different lengths.
 
 use super::{Array, Buffer, DType, Element, Name, Value};
+use crate::cx::ElementId;
 use crate::error::{Error, Result};
 
 /// Rows of several columns of sequences, stored as lengths and locations without an element per row.
@@ -23,17 +24,14 @@ use crate::error::{Error, Result};
 pub struct Ragged {
     rows: usize,
     columns: Vec<RaggedColumn>,
-    stands_for: Option<StandsFor>,
+    ids: Option<RowIds>,
 }
 
-/// The element of a planned row: its index, and the origin of that index.
-pub(crate) type Tag = [u64; 2];
-
-/// The elements of planned rows, before any evaluation.
+/// The elements of rows that have lengths and no cells.
 #[derive(Clone, Debug)]
-pub(crate) struct StandsFor {
+pub(crate) struct RowIds {
     /// The element of each row.
-    pub(crate) tags: Vec<Tag>,
+    pub(crate) elements: Vec<ElementId>,
     /// The number of indices up to and including each row. Indices that yield nothing count with the next row.
     pub(crate) ends: Vec<u32>,
 }
@@ -61,20 +59,19 @@ struct Place {
 impl Ragged {
     /// Makes `rows` rows without columns.
     pub fn new(rows: usize) -> Self {
-        Self { rows, columns: Vec::new(), stands_for: None }
+        Self { rows, columns: Vec::new(), ids: None }
     }
 
-    /// Sets the elements of planned rows; ignored if their number differs from the number of rows.
-    pub(crate) fn standing_for(mut self, elements: StandsFor) -> Self {
-        self.stands_for =
-            Some(elements).filter(|elements| [elements.tags.len(), elements.ends.len()] == [self.rows; 2]);
+    /// Sets the elements of the rows; ignored if their number differs from the number of rows.
+    pub(crate) fn with_ids(mut self, ids: RowIds) -> Self {
+        self.ids = Some(ids).filter(|ids| [ids.elements.len(), ids.ends.len()] == [self.rows; 2]);
         self
     }
 
-    /// Returns the elements of planned rows; `None` if the rows have cells.
+    /// Returns the elements of the rows; `None` if the rows have cells.
     #[inline]
-    pub(crate) fn stands_for(&self) -> Option<&StandsFor> {
-        self.stands_for.as_ref()
+    pub(crate) fn ids(&self) -> Option<&RowIds> {
+        self.ids.as_ref()
     }
 
     /// Adds a column.

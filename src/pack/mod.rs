@@ -29,7 +29,7 @@ pub use held::{Bits, HeldState};
 pub use stage::{
     BinPackOptions, BosHandling, ConcatPackOptions, GroupPack, GroupPackFlow, GroupPackIter, GroupPackState, Labels,
     LengthBucketOptions, LengthBuckets, LengthBucketsFlow, LengthBucketsIter, LengthBucketsState, OutputNames,
-    PackedColumns, Packing, PaddingPositions, ParentState, RowSpec, TrainerNames, WindowPack, WindowPackFlow,
+    PackItem, PackedColumns, Packing, PaddingPositions, ParentState, RowSpec, TrainerNames, WindowPack, WindowPackFlow,
     WindowPackIter, WindowPackOptions, WindowPackState,
 };
 pub use stats::PackStats;

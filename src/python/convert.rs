@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use super::interpreter::released;
 use super::item::Item;
 use super::native::Native;
-use crate::cx::{Cx, StageId};
+use crate::cx::{Cx, ElementId, StageId};
 use crate::dataset::iter::{Dealt, PartPassOf};
 use crate::dataset::map::{BulkRead, Many};
 use crate::dataset::plan::{Make, Member, PlanOf, Planning, Segments, Turn};
@@ -158,8 +158,8 @@ where
         item?.map(&self.convert).transpose()
     }
 
-    fn lens(&self, member: &Member, lens: &mut Vec<u32>) -> Result<()> {
-        self.make.lens(member, lens)
+    fn lens(&self, id: ElementId, lens: &mut Vec<u32>) -> Result<()> {
+        self.make.lens(id, lens)
     }
 
     fn find_segments(&self, is_it: &mut dyn FnMut(&str) -> bool) -> Option<Segments> {

@@ -10,7 +10,7 @@ use super::chunked::{Chunked, Work};
 use super::dealt::left_out;
 use super::flow::{Flow, Flowing, Parted, PartedBy, Start};
 use super::{CounterState, DatasetIterator, FilterState};
-use crate::cx::{Cx, StageId};
+use crate::cx::{Cx, ElementId, StageId};
 use crate::dataset::facts::Facts;
 use crate::dataset::map::{Each, apply};
 use crate::dataset::memory::Memory;
@@ -297,7 +297,7 @@ impl<T, E> Applied<T, E> {
     /// Returns the input element of a planned element, if the two have different numbers within their record.
     fn parent(&self, recipe: &[Member]) -> Result<Option<Member>> {
         match (&self.keys, recipe) {
-            (Some(keys), [one]) => keys.parent(one),
+            (Some(keys), [one]) => Ok(keys.parent(one.id)?.map(|id| Member { id, cut: None })),
             _ => Ok(None),
         }
     }
@@ -322,13 +322,13 @@ impl<T: 'static, E: Each<T, Out: 'static>> Make<E::Out> for Applied<T, E> {
         let Some(element) = made else { return Ok(None) };
         let made = apply(&*self.each, self.stage, 0, element, cx);
         if let (Some(keys), Ok(made), [one]) = (&self.keys, &made, recipe) {
-            let checked = keys.check(made.as_ref(), one);
-            checked.map_err(|error| cx.blame(self.stage, self.each.name(), error.index(one.slot)))?;
+            let checked = keys.check(made.as_ref(), one.id);
+            checked.map_err(|error| cx.blame(self.stage, self.each.name(), error.index(one.id.index)))?;
         }
         match (made, recipe) {
             (Ok(Some(made)), _) => Ok(Some(made)),
             (Ok(None), _) => Err(cx.blame(self.stage, self.each.name(), left_out())),
-            (Err(error), [one]) if self.single => failed.pad(error.index(one.slot)).map(|()| None),
+            (Err(error), [one]) if self.single => failed.pad(error.index(one.id.index)).map(|()| None),
             // An error of several elements cannot be attributed to one element.
             (Err(error), _) => Err(error),
         }
@@ -343,9 +343,9 @@ impl<T: 'static, E: Each<T, Out: 'static>> Make<E::Out> for Applied<T, E> {
         }
     }
 
-    fn lens(&self, member: &Member, lens: &mut Vec<u32>) -> Result<()> {
+    fn lens(&self, id: ElementId, lens: &mut Vec<u32>) -> Result<()> {
         match &self.keys {
-            Some(keys) => keys.lens(member, lens),
+            Some(keys) => keys.lens(id, lens),
             None => Err(Error::state("a plan does not contain the lengths of its elements")),
         }
     }

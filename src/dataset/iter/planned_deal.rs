@@ -48,6 +48,6 @@ impl CostDeal {
 
 /// Returns the part's rows of a batch, dealt by the place of each row's first element.
 pub(super) fn rows_by_place(part: &Part, rows: &[Recipe]) -> Result<RowNumbers> {
-    let place = |row: &Recipe| row.first().map(|Member { leaf, slot, piece, .. }| (*leaf, *slot, *piece));
+    let place = |row: &Recipe| row.first().map(|Member { id, .. }| (id.border, id.index, id.piece));
     part.rows_by(&rows.iter().map(place).collect::<Vec<_>>())
 }

@@ -2,13 +2,12 @@ use serde::{Deserialize, Serialize};
 
 use super::DatasetIterator;
 use super::flow::{Flow, Flowing, Start, hands_on};
-use crate::cx::{Cx, StageId};
+use crate::cx::{Cx, ElementId, StageId};
 use crate::dataset::facts::Facts;
 use crate::dataset::memory::{Held, Memory};
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::seeds::StageSeed;
 use crate::dataset::stage::Role;
-use crate::element::Tag;
 use crate::error::{Error, Result};
 use crate::rng::{DEFAULT_ROUNDS, permutation};
 
@@ -130,13 +129,13 @@ impl<I: DatasetIterator> IterWindowShuffleIter<I> {
 /// Tags of a window's elements: record, and number within the record. Empty if no element has a tag.
 #[derive(Default)]
 struct Members {
-    filling: Vec<Option<Tag>>,
-    shuffled: Vec<Option<Tag>>,
+    filling: Vec<Option<ElementId>>,
+    shuffled: Vec<Option<ElementId>>,
 }
 
 impl Members {
     /// Adds the tag of the last of `len` elements.
-    fn fill(&mut self, len: usize, member: Option<Tag>) {
+    fn fill(&mut self, len: usize, member: Option<ElementId>) {
         if member.is_some() || !self.filling.is_empty() {
             self.filling.resize(len - 1, None);
             self.filling.push(member);
@@ -149,7 +148,7 @@ impl Members {
         Ok(())
     }
 
-    fn pop(&mut self) -> Option<Tag> {
+    fn pop(&mut self) -> Option<ElementId> {
         self.shuffled.pop().flatten()
     }
 
@@ -288,7 +287,7 @@ mod tests {
 
         fn next(&mut self, cx: &mut Cx) -> Result<Option<u64>> {
             let next = (self.0 < self.1).then_some(self.0);
-            cx.set_member(next.map(|number| [number + 100, 7]));
+            cx.set_member(next.map(|number| ElementId::new(7, number + 100, 0)));
             self.0 += u64::from(next.is_some());
             Ok(next)
         }
@@ -314,7 +313,7 @@ mod tests {
             restored.restore(state, &mut cx).unwrap();
             for _ in given..10 {
                 let number = restored.next(&mut cx).unwrap().unwrap();
-                assert_eq!(cx.member(), Some([number + 100, 7]), "{number} after {given}");
+                assert_eq!(cx.member(), Some(ElementId::new(7, number + 100, 0)), "{number} after {given}");
             }
             assert_eq!(restored.next(&mut cx).unwrap(), None);
             iter.next(&mut cx).unwrap();

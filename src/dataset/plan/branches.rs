@@ -1,7 +1,7 @@
 //! Plans of several parents whose elements are interleaved.
 
 use super::{Leaf, Make, Member, PlanOf, PlanPass, Planning};
-use crate::cx::Cx;
+use crate::cx::{Cx, ElementId};
 use crate::dataset::IterDataset;
 use crate::dataset::iter::DatasetIterator;
 use crate::dataset::run::siblings::offsets;
@@ -65,12 +65,12 @@ impl<T> Branches<T> {
     }
 
     /// Returns the branch that makes an element.
-    fn at(&self, member: &Member) -> usize {
-        self.branches.partition_point(|branch| branch.end <= member.leaf)
+    fn at(&self, id: ElementId) -> usize {
+        self.branches.partition_point(|branch| branch.end <= id.border)
     }
 
     fn of(&mut self, recipe: &[Member]) -> Option<&mut Branch<T>> {
-        let at = self.at(recipe.first()?);
+        let at = self.at(recipe.first()?.id);
         self.branches.get_mut(at)
     }
 }
@@ -93,9 +93,9 @@ impl<T> Make<T> for Branches<T> {
         self.of(recipe).ok_or_else(missing)?.make.sample(recipe)
     }
 
-    fn lens(&self, member: &Member, lens: &mut Vec<u32>) -> Result<()> {
+    fn lens(&self, id: ElementId, lens: &mut Vec<u32>) -> Result<()> {
         let before = lens.len();
-        self.branches.get(self.at(member)).ok_or_else(missing)?.make.lens(member, lens)?;
+        self.branches.get(self.at(id)).ok_or_else(missing)?.make.lens(id, lens)?;
         lens.truncate(before + self.width);
         Ok(())
     }

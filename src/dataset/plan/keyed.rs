@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::Planning;
 use super::keys::PrefixKeys;
-use super::stand_in::{place, stand_ins};
-use crate::cx::Cx;
+use super::stand_in::stand_ins;
+use super::{Planning, StandIn};
+use crate::cx::{Cx, ElementId};
 use crate::dataset::map::{BulkRead, MapDataset};
 use crate::dataset::node::Node;
 use crate::dataset::stage::{Role, Stage};
-use crate::element::{Element, Name, Ragged, StandsFor};
+use crate::element::{Name, Ragged, RowIds};
 use crate::error::Result;
 use crate::keys::{Key, KeyBlock};
 
@@ -26,12 +26,12 @@ struct Keys {
     keys: Arc<PrefixKeys>,
     len: u64,
     leaf: u32,
-    names: Vec<Name>,
+    names: Arc<[Name]>,
 }
 
 impl Keys {
     fn new(keys: Arc<PrefixKeys>, len: u64, planning: &Planning<'_>) -> Self {
-        Self { keys, len, leaf: planning.take_leaf(), names: planning.names.to_vec() }
+        Self { keys, len, leaf: planning.take_leaf(), names: planning.names.into() }
     }
 
     /// Returns stand-ins for the elements of `indices` as rows, up to the first index that is bad or yields several
@@ -47,37 +47,37 @@ impl Keys {
                 break;
             }
         }
-        let elements = self.elements(indices, &block);
-        let rows = elements.tags.len();
+        let ids = self.ids(indices, &block);
+        let rows = ids.elements.len();
         // A bad record has no lengths. The lengths of an index with several elements come after the lengths of the
         // rows.
         let lens = block.lens().get(..rows * names.len())?;
-        if rows == 0 { None } else { stand_ins(elements, names.len(), lens).ok() }
+        if rows == 0 { None } else { stand_ins(ids, names.len(), lens).ok() }
     }
 
     /// Returns the elements of `indices` up to the first index that is bad or yields several elements.
-    fn elements(&self, indices: &[u64], block: &KeyBlock) -> StandsFor {
-        let place = place(self.leaf, 0);
+    fn ids(&self, indices: &[u64], block: &KeyBlock) -> RowIds {
+        let id = |&index: &u64| ElementId::new(self.leaf, index, 0);
         if block.is_one_each() {
-            let tags = indices.iter().take(block.len()).map(|&index| [index, place]).collect();
-            return StandsFor { tags, ends: (1..=block.len() as u32).collect() };
+            let elements = indices.iter().take(block.len()).map(id).collect();
+            return RowIds { elements, ends: (1..=block.len() as u32).collect() };
         }
-        let (mut tags, mut ends) = (Vec::new(), Vec::new());
+        let (mut elements, mut ends) = (Vec::new(), Vec::new());
         for ((end, index), (key, _)) in (1..).zip(indices).zip(block.iter()) {
             match key {
                 Key::Elements(0) => {}
                 Key::Elements(1) => {
-                    tags.push([*index, place]);
+                    elements.push(id(index));
                     ends.push(end);
                 }
                 Key::Elements(_) | Key::Bad => break,
             }
         }
-        StandsFor { tags, ends }
+        RowIds { elements, ends }
     }
 
     /// Returns a stand-in for each element of an index.
-    fn of(&self, slot: u64) -> Result<Vec<Element>> {
+    fn of(&self, slot: u64) -> Result<Vec<StandIn>> {
         self.keys.stand_ins(self.leaf, slot, &self.names)
     }
 }
@@ -111,35 +111,35 @@ stage_of_keys!(Keyed);
 stage_of_keys!(KeyedPieces);
 
 impl MapDataset for Keyed {
-    type Item = Element;
+    type Item = StandIn;
 
     fn len(&self) -> u64 {
         self.0.len
     }
 
-    fn get(&self, index: u64, _: &mut Cx) -> Result<Option<Element>> {
+    fn get(&self, index: u64, _: &mut Cx) -> Result<Option<StandIn>> {
         Ok(self.0.of(index)?.pop())
     }
 
-    fn bulk(&self) -> Option<&dyn BulkRead<Element>> {
+    fn bulk(&self) -> Option<&dyn BulkRead<StandIn>> {
         Some(self)
     }
 }
 
-impl BulkRead<Element> for Keyed {
+impl BulkRead<StandIn> for Keyed {
     fn get_ragged(&self, indices: &[u64], names: &[Name], _: &mut Cx) -> Option<Ragged> {
         self.0.rows(indices, names)
     }
 }
 
 impl MapDataset for KeyedPieces {
-    type Item = Vec<Element>;
+    type Item = Vec<StandIn>;
 
     fn len(&self) -> u64 {
         self.0.len
     }
 
-    fn get(&self, index: u64, _: &mut Cx) -> Result<Option<Vec<Element>>> {
+    fn get(&self, index: u64, _: &mut Cx) -> Result<Option<Vec<StandIn>>> {
         self.0.of(index).map(Some)
     }
 }

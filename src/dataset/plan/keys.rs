@@ -6,12 +6,13 @@ use std::sync::Arc;
 use super::records::RecordsOf;
 use super::sources::{SourceOf, sources};
 use super::stale::failed;
-use super::stand_in::stand_in;
+use super::stand_in::StandIn;
 use super::visit::Visit;
+use crate::cx::ElementId;
 use crate::dataset::map::MapDataset;
 use crate::dataset::run::upcoming::{Found, Upcoming};
 use crate::dataset::stage::{Role, Stage};
-use crate::element::{Element, Name};
+use crate::element::Name;
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 use crate::keys::{Key, KeyBlock, KeySource, Keyed, Keys, Recompute};
@@ -96,15 +97,17 @@ impl PrefixKeys {
         }
     }
 
-    /// Returns a stand-in for each element of an index at the border `leaf`. `names` are the arrays whose lengths were
+    /// Returns a stand-in for each element of an index before border number `border`. `names` are the arrays whose lengths were
     /// requested.
-    pub(super) fn stand_ins(&self, leaf: u32, index: u64, names: &[Name]) -> Result<Vec<Element>> {
+    pub(super) fn stand_ins(&self, border: u32, index: u64, names: &Arc<[Name]>) -> Result<Vec<StandIn>> {
         let (mut lens, width) = (Vec::new(), names.len());
         match self.key(index, &mut lens)? {
             Key::Bad => Err(failed()),
             Key::Elements(count) => {
                 let lens_of = |piece: usize| lens.get(piece * width..(piece + 1) * width).unwrap_or_default();
-                (0..count).map(|piece| stand_in(leaf, index, piece, names, lens_of(piece as usize))).collect()
+                let stand_in =
+                    |piece| StandIn::new(ElementId::new(border, index, piece), names, lens_of(piece as usize));
+                Ok((0..count).map(stand_in).collect())
             }
         }
     }

@@ -3,14 +3,15 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use super::Planning;
 use super::leaf::{Leaf, OfLeaf};
 use super::stale::{check_lens, failed, stale};
-use super::stand_in::{stand_in, tag_of};
+use super::stand_in::StandIn;
 use super::visit::{as_element, key_of_one, lengths, texts};
-use super::{Member, Planning};
+use crate::cx::ElementId;
 use crate::dataset::facts::Facts;
 use crate::dataset::map::Each;
-use crate::element::{Element, Name};
+use crate::element::Name;
 use crate::error::{Error, Result};
 use crate::keys::{FAILED, Key};
 
@@ -18,7 +19,7 @@ use crate::keys::{FAILED, Key};
 pub(in crate::dataset) struct LateKeys {
     leaves: Vec<OfLeaf>,
     /// The arrays whose lengths are requested, as names and as texts.
-    names: Vec<Name>,
+    names: Arc<[Name]>,
     texts: Vec<String>,
 }
 
@@ -43,17 +44,17 @@ impl LateKeys {
             let Some(keys) = leaf.keys(planning)? else { return Ok(None) };
             found.push(keys);
         }
-        Ok(Some(Self { leaves: found, names: planning.names.to_vec(), texts: texts(planning.names) }))
+        Ok(Some(Self { leaves: found, names: planning.names.into(), texts: texts(planning.names) }))
     }
 
     /// Notes the key of the element that the stage made, if keys are noted. `made` is `None` if the stage dropped the
-    /// element. `slot` is an index before border `leaf` that yielded a single element.
-    pub(super) fn note(&self, leaf: u32, slot: u64, made: Option<&dyn Any>) {
-        let Ok(OfLeaf { noted: Some((stage, notes)), .. }) = self.of(leaf) else { return };
+    /// element. `of` is the single element of its index.
+    pub(super) fn note(&self, of: ElementId, made: Option<&dyn Any>) {
+        let Ok(OfLeaf { noted: Some((stage, notes)), .. }) = self.of(of) else { return };
         let mut lens = Vec::new();
         match made.map(|made| key_of_one(made, &self.texts, &mut lens)) {
-            Some(Ok(key)) => notes.note(*stage, slot, key, &lens),
-            None => notes.note_end(*stage, slot, Key::Elements(0)),
+            Some(Ok(key)) => notes.note(*stage, of.index, key, &lens),
+            None => notes.note_end(*stage, of.index, Key::Elements(0)),
             // Errors other than bad data do not describe the record.
             Some(Err(_)) => {}
         }
@@ -63,13 +64,13 @@ impl LateKeys {
     ///
     /// # Errors
     /// Errors of the key lookup.
-    pub(in crate::dataset) fn lens(&self, member: &Member, lens: &mut Vec<u32>) -> Result<()> {
-        let leaf = self.of(member.leaf)?;
+    pub(in crate::dataset) fn lens(&self, id: ElementId, lens: &mut Vec<u32>) -> Result<()> {
+        let leaf = self.of(id)?;
         if !leaf.is_traced {
-            return leaf.keys.lens(member.slot, member.piece, self.names.len(), lens);
+            return leaf.keys.lens(id.index, id.piece, self.names.len(), lens);
         }
-        let pieces = self.pieces(leaf, member.slot)?;
-        lens.extend_from_slice(&self.piece(&pieces, member)?[1..]);
+        let pieces = self.pieces(leaf, id.index)?;
+        lens.extend_from_slice(&self.piece(&pieces, id)?[1..]);
         Ok(())
     }
 
@@ -77,30 +78,30 @@ impl LateKeys {
     ///
     /// # Errors
     /// Errors of the key lookup.
-    pub(in crate::dataset) fn origin(&self, member: &Member) -> Result<Origin> {
-        let leaf = self.of(member.leaf)?;
+    pub(in crate::dataset) fn origin(&self, id: ElementId) -> Result<Origin> {
+        let leaf = self.of(id)?;
         if !leaf.is_traced {
-            let Key::Elements(count) = leaf.keys.key(member.slot, &mut Vec::new())? else { return Err(failed()) };
-            return Ok(Origin { piece: 0, at: member.piece, count });
+            let Key::Elements(count) = leaf.keys.key(id.index, &mut Vec::new())? else { return Err(failed()) };
+            return Ok(Origin { piece: 0, at: id.piece, count });
         }
-        let pieces = self.pieces(leaf, member.slot)?;
-        let piece = self.piece(&pieces, member)?[0];
+        let pieces = self.pieces(leaf, id.index)?;
+        let piece = self.piece(&pieces, id)?[0];
         let mut origin = Origin { piece, at: 0, count: 0 };
         for (number, _) in (0..).zip(pieces.chunks_exact(self.width())).filter(|(_, other)| other[0] == piece) {
-            origin.at += u32::from(number < member.piece);
+            origin.at += u32::from(number < id.piece);
             origin.count += 1;
         }
         Ok(origin)
     }
 
-    /// Returns the input element that replaces `member` in requests to the parent. Returns `None` if both have equal
+    /// Returns the input element that replaces `id` in requests to the parent. Returns `None` if both have equal
     /// numbers.
     ///
     /// # Errors
     /// Errors of the key lookup.
-    pub(in crate::dataset) fn parent(&self, member: &Member) -> Result<Option<Member>> {
-        match self.of(member.leaf)?.is_traced {
-            true => Ok(Some(Member { piece: self.origin(member)?.piece, ..member.clone() })),
+    pub(in crate::dataset) fn parent(&self, id: ElementId) -> Result<Option<ElementId>> {
+        match self.of(id)?.is_traced {
+            true => Ok(Some(ElementId { piece: self.origin(id)?.piece, ..id })),
             false => Ok(None),
         }
     }
@@ -109,21 +110,21 @@ impl LateKeys {
     ///
     /// # Errors
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the element was dropped or a length differs.
-    pub(in crate::dataset) fn check<T: 'static>(&self, made: Option<&T>, member: &Member) -> Result<()> {
+    pub(in crate::dataset) fn check<T: 'static>(&self, made: Option<&T>, id: ElementId) -> Result<()> {
         let Some(made) = made else { return Err(stale("it is dropped, but was kept when its key was made")) };
         if self.names.is_empty() {
             return Ok(());
         }
         let Some(element) = as_element(made).transpose()? else { return Ok(()) };
         let mut lens = Vec::new();
-        self.lens(member, &mut lens)?;
+        self.lens(id, &mut lens)?;
         check_lens(&element, &self.names, &lens)
     }
 
-    /// Notes a key of an index before border `leaf`, if keys are noted.
-    pub(super) fn note_key(&self, leaf: u32, slot: u64, key: Key, lens: &[u32]) {
-        if let Ok(OfLeaf { noted: Some((stage, notes)), .. }) = self.of(leaf) {
-            notes.note(*stage, slot, key, lens);
+    /// Notes the key of an index, whose single element is `of`, if keys are noted.
+    pub(super) fn note_key(&self, of: ElementId, key: Key, lens: &[u32]) {
+        if let Ok(OfLeaf { noted: Some((stage, notes)), .. }) = self.of(of) {
+            notes.note(*stage, of.index, key, lens);
         }
     }
 
@@ -132,8 +133,8 @@ impl LateKeys {
         lengths(element, &self.texts, lens).is_ok()
     }
 
-    fn of(&self, leaf: u32) -> Result<&OfLeaf> {
-        let found = self.leaves.iter().find(|found| found.number == leaf);
+    fn of(&self, id: ElementId) -> Result<&OfLeaf> {
+        let found = self.leaves.iter().find(|found| found.number == id.border);
         found.ok_or_else(|| Error::state("an element was planned for a border that does not exist"))
     }
 
@@ -143,42 +144,42 @@ impl LateKeys {
     }
 
     /// Returns the numbers of all pieces in the key of an index, consecutively.
-    fn pieces(&self, leaf: &OfLeaf, slot: u64) -> Result<Vec<u32>> {
+    fn pieces(&self, leaf: &OfLeaf, index: u64) -> Result<Vec<u32>> {
         let mut pieces = Vec::new();
-        match leaf.keys.key(slot, &mut pieces)? {
+        match leaf.keys.key(index, &mut pieces)? {
             Key::Elements(_) => Ok(pieces),
             Key::Bad => Err(failed()),
         }
     }
 
     /// Returns the numbers of the planned piece.
-    fn piece<'a>(&self, pieces: &'a [u32], member: &Member) -> Result<&'a [u32]> {
-        let piece = pieces.chunks_exact(self.width()).nth(member.piece as usize);
+    fn piece<'a>(&self, pieces: &'a [u32], id: ElementId) -> Result<&'a [u32]> {
+        let piece = pieces.chunks_exact(self.width()).nth(id.piece as usize);
         piece.filter(|piece| piece[0] < FAILED).ok_or_else(|| {
-            let Member { slot, piece, .. } = member;
-            Error::state(format!("element {slot} was planned, but its key lacks piece {piece}"))
+            let ElementId { index, piece, .. } = id;
+            Error::state(format!("element {index} was planned, but its key lacks piece {piece}"))
         })
     }
 
     /// Returns stand-ins for the elements that the stage makes from the element of a stand-in.
-    fn stand_ins(&self, element: &Element) -> Result<Vec<Element>> {
-        let [slot, place] = tag_of(element)?;
-        let leaf = self.of((place >> 32) as u32)?;
+    fn stand_ins(&self, element: &StandIn) -> Result<Vec<StandIn>> {
+        let id = element.id()?;
+        let leaf = self.of(id)?;
         let made = match leaf.is_traced {
-            true => self.pieces_of(leaf, slot, place as u32),
-            false => leaf.keys.stand_ins(leaf.number, slot, &self.names),
+            true => self.pieces_of(leaf, id),
+            false => leaf.keys.stand_ins(id.border, id.index, &self.names),
         };
-        made.map_err(|error| error.index(slot))
+        made.map_err(|error| error.index(id.index))
     }
 
-    /// Like [`stand_ins`](Self::stand_ins), for element number `piece` of an index.
-    fn pieces_of(&self, leaf: &OfLeaf, slot: u64, piece: u32) -> Result<Vec<Element>> {
-        let pieces = self.pieces(leaf, slot)?;
+    /// Like [`stand_ins`](Self::stand_ins), for keys with origins.
+    fn pieces_of(&self, leaf: &OfLeaf, id: ElementId) -> Result<Vec<StandIn>> {
+        let pieces = self.pieces(leaf, id.index)?;
         let of = |made: &[u32]| made[0] & !FAILED;
         let made = (0..).zip(pieces.chunks_exact(self.width()));
-        made.filter(|(_, made)| of(made) == piece)
+        made.filter(|(_, made)| of(made) == id.piece)
             .map(|(number, made)| match made[0] < FAILED {
-                true => stand_in(leaf.number, slot, number, &self.names, &made[1..]),
+                true => Ok(StandIn::new(ElementId { piece: number, ..id }, &self.names, &made[1..])),
                 false => Err(failed()),
             })
             .collect()
@@ -198,10 +199,10 @@ impl Facts for ByKey {
     }
 }
 
-impl Each<Element> for ByKey {
-    type Out = Element;
+impl Each<StandIn> for ByKey {
+    type Out = StandIn;
 
-    fn apply(&self, _: u64, element: Element) -> Result<Option<Element>> {
+    fn apply(&self, _: u64, element: StandIn) -> Result<Option<StandIn>> {
         Ok(self.keys.stand_ins(&element)?.pop())
     }
 }
@@ -218,10 +219,10 @@ impl Facts for PiecesByKey {
     }
 }
 
-impl Each<Element> for PiecesByKey {
-    type Out = Vec<Element>;
+impl Each<StandIn> for PiecesByKey {
+    type Out = Vec<StandIn>;
 
-    fn apply(&self, _: u64, element: Element) -> Result<Option<Vec<Element>>> {
+    fn apply(&self, _: u64, element: StandIn) -> Result<Option<Vec<StandIn>>> {
         self.keys.stand_ins(&element).map(Some)
     }
 }

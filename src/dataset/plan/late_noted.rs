@@ -4,12 +4,12 @@ use std::any::Any;
 use std::sync::Arc;
 
 use super::late_keys::LateKeys;
-use crate::element::Tag;
+use crate::cx::ElementId;
 use crate::keys::Key;
 
 /// Number and lengths of the elements that a stage has made so far from an input element.
 pub(in crate::dataset) struct Counted {
-    of: Tag,
+    of: ElementId,
     count: u32,
     lens: Vec<u32>,
 }
@@ -19,14 +19,14 @@ pub(in crate::dataset) struct LateNoted(pub(super) Arc<LateKeys>);
 
 impl LateNoted {
     /// Notes the element that the stage made from the element `of`. `None` means that the stage dropped it.
-    pub(in crate::dataset) fn note(&self, of: Option<Tag>, made: Option<&dyn Any>) {
-        if let Some([slot, place]) = of {
-            self.0.note((place >> 32) as u32, slot, made);
+    pub(in crate::dataset) fn note(&self, of: Option<ElementId>, made: Option<&dyn Any>) {
+        if let Some(of) = of {
+            self.0.note(of, made);
         }
     }
 
     /// Starts to count the elements that the stage makes from the element `of`.
-    pub(in crate::dataset) fn begin(&self, of: Option<Tag>) -> Option<Counted> {
+    pub(in crate::dataset) fn begin(&self, of: Option<ElementId>) -> Option<Counted> {
         of.map(|of| Counted { of, count: 0, lens: Vec::new() })
     }
 
@@ -40,8 +40,8 @@ impl LateNoted {
 
     /// Notes the key, after the last element.
     pub(in crate::dataset) fn end(&self, counted: Option<Counted>) {
-        if let Some(Counted { of: [slot, place], count, lens }) = counted {
-            self.0.note_key((place >> 32) as u32, slot, Key::Elements(count), &lens);
+        if let Some(Counted { of, count, lens }) = counted {
+            self.0.note_key(of, Key::Elements(count), &lens);
         }
     }
 }

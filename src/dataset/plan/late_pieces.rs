@@ -8,7 +8,7 @@ use super::own::only;
 use super::own_pieces::Pieces;
 use super::stale::stale;
 use super::{Make, Member, Plan, PlanPass, Planning};
-use crate::cx::{Cx, StageId};
+use crate::cx::{Cx, ElementId, StageId};
 use crate::dataset::map::{Each, apply};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Failed;
@@ -48,22 +48,22 @@ struct LatePieces<T, E, U> {
     make: Box<dyn Make<T>>,
     each: Arc<E>,
     keys: Arc<LateKeys>,
-    /// The pieces of input elements, by border, index and number.
-    again: Again<(u32, u64, u32), Pieces<U>>,
+    /// The pieces of input elements.
+    again: Again<ElementId, Pieces<U>>,
     stage: StageId,
 }
 
 /// A piece that was planned.
-struct Planned<'a> {
-    member: &'a Member,
+struct Planned {
+    id: ElementId,
     /// The input element of the piece.
-    whole: Member,
+    input: ElementId,
     origin: Origin,
 }
 
-impl Planned<'_> {
-    fn key(&self) -> (u32, u64, u32) {
-        (self.whole.leaf, self.whole.slot, self.whole.piece)
+impl Planned {
+    fn input(&self) -> Member {
+        Member { id: self.input, cut: None }
     }
 }
 
@@ -71,35 +71,35 @@ impl<T, E, U> LatePieces<T, E, U>
 where
     E: Each<T, Out = Vec<U>>,
 {
-    fn planned<'a>(&self, member: &'a Member) -> Result<Planned<'a>> {
-        let origin = self.keys.origin(member)?;
-        Ok(Planned { member, whole: Member { piece: origin.piece, ..member.clone() }, origin })
+    fn planned(&self, id: ElementId) -> Result<Planned> {
+        let origin = self.keys.origin(id)?;
+        Ok(Planned { id, input: ElementId { piece: origin.piece, ..id }, origin })
     }
 
     /// Returns the pieces of an input element, and makes the element unless its pieces are kept.
-    fn pieces(&mut self, planned: &Planned<'_>, failed: &Failed, cx: &mut Cx) -> Result<&mut Pieces<U>> {
-        let key = planned.key();
+    fn pieces(&mut self, planned: &Planned, failed: &Failed, cx: &mut Cx) -> Result<&mut Pieces<U>> {
+        let key = planned.input;
         if self.again.get(&key).is_none() {
-            let pieces = match self.make.make(std::slice::from_ref(&planned.whole), failed, cx)? {
+            let pieces = match self.make.make(&[planned.input()], failed, cx)? {
                 Some(element) => self.apply(element, planned, failed, cx)?,
                 None => Pieces::Failed,
             };
             self.again.put(key, pieces);
         }
-        self.again.get(&key).ok_or_else(|| Error::state(format!("element {} is not kept", planned.member.slot)))
+        self.again.get(&key).ok_or_else(|| Error::state(format!("element {} is not kept", planned.id.index)))
     }
 
-    fn apply(&self, element: T, planned: &Planned<'_>, failed: &Failed, cx: &mut Cx) -> Result<Pieces<U>> {
-        let (name, slot) = (self.each.name(), planned.member.slot);
+    fn apply(&self, element: T, planned: &Planned, failed: &Failed, cx: &mut Cx) -> Result<Pieces<U>> {
+        let (name, index) = (self.each.name(), planned.id.index);
         let pieces = match apply(&*self.each, self.stage, 0, element, cx) {
             Ok(pieces) => pieces.unwrap_or_default(),
-            Err(error) => return failed.pad(error.index(slot)).map(|()| Pieces::Failed),
+            Err(error) => return failed.pad(error.index(index)).map(|()| Pieces::Failed),
         };
         if planned.origin.count as usize == pieces.len() {
             return Ok(Pieces::Whole(pieces.into_iter().map(Some).collect()));
         }
         let why = format!("it became {} elements, which is not the number in its key", pieces.len());
-        Err(cx.blame(self.stage, name, stale(&why).index(slot)))
+        Err(cx.blame(self.stage, name, stale(&why).index(index)))
     }
 }
 
@@ -112,37 +112,37 @@ where
     fn expect(&mut self, recipe: &[Member]) {
         for member in recipe {
             // If the key lookup fails, `make` returns the error.
-            let Ok(planned) = self.planned(member) else { continue };
+            let Ok(planned) = self.planned(member.id) else { continue };
             let at = planned.origin.at;
-            if self.again.expect(planned.key(), Some(at), |pieces| pieces.gives(at)) {
-                self.make.expect(&[planned.whole]);
+            if self.again.expect(planned.input, Some(at), |pieces| pieces.gives(at)) {
+                self.make.expect(&[planned.input()]);
             }
         }
     }
 
     fn make(&mut self, recipe: &[Member], failed: &Failed, cx: &mut Cx) -> Result<Option<U>> {
         let planned = self.planned(only(recipe)?)?;
-        let member = planned.member;
-        let given = self.pieces(&planned, failed, cx)?.give(planned.origin.at, member.slot)?;
-        self.again.used(&planned.key());
+        let id = planned.id;
+        let given = self.pieces(&planned, failed, cx)?.give(planned.origin.at, id.index)?;
+        self.again.used(&planned.input);
         if let Some(given) = &given {
-            let checked = self.keys.check(Some(given), member);
-            checked.map_err(|error| cx.blame(self.stage, self.each.name(), error.index(member.slot)))?;
+            let checked = self.keys.check(Some(given), id);
+            checked.map_err(|error| cx.blame(self.stage, self.each.name(), error.index(id.index)))?;
         }
         Ok(given)
     }
 
     fn sample(&mut self, recipe: &[Member]) -> Result<Option<U>> {
         let planned = self.planned(only(recipe)?)?;
-        let Some(element) = self.make.sample(&[planned.whole])? else { return Ok(None) };
+        let Some(element) = self.make.sample(&[planned.input()])? else { return Ok(None) };
         match apply(&*self.each, self.stage, 0, element, &mut Cx::default()) {
             Err(error) if error.kind() != ErrorKind::Data => Err(error),
             made => Ok(made.ok().flatten().and_then(|pieces| pieces.into_iter().next())),
         }
     }
 
-    fn lens(&self, member: &Member, lens: &mut Vec<u32>) -> Result<()> {
-        self.keys.lens(member, lens)
+    fn lens(&self, id: ElementId, lens: &mut Vec<u32>) -> Result<()> {
+        self.keys.lens(id, lens)
     }
 
     fn forget(&mut self) -> Result<()> {

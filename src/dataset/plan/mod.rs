@@ -47,18 +47,19 @@ pub(in crate::dataset) use noted::Noted;
 pub(in crate::dataset) use own::Own;
 pub(in crate::dataset) use own_pieces::OwnPieces;
 pub(crate) use rows::PlannedRows;
-pub(in crate::dataset) use stand_in::stand_in;
-pub(crate) use stand_in::{Member, Recipe, is_stand_in, recipe, stand_in_of, tag_of};
+pub use stand_in::StandIn;
+pub(crate) use stand_in::zeros;
+pub(crate) use stand_in::{Content, Member, Recipe};
 #[cfg(feature = "python")]
 pub(crate) use visit::read_also;
 pub(in crate::dataset) use visit::{Visit, cells_of};
 
 use self::visit::texts;
 use super::iter::DatasetIterator;
-use crate::cx::{Cx, StageId};
+use crate::cx::{Cx, ElementId, StageId};
 use crate::dataset::stage::{Role, Stage};
 use crate::dataset::{IterDataset, MapDataset};
-use crate::element::{Element, Name};
+use crate::element::Name;
 use crate::error::{Error, Result};
 use crate::exec::{Failed, Runtime};
 
@@ -76,7 +77,7 @@ pub struct Plan<T, S> {
 }
 
 /// A pass over stand-ins. Its states are states of the pass over the elements.
-pub type PlanPass<S> = Box<dyn DatasetIterator<Item = Element, State = S>>;
+pub type PlanPass<S> = Box<dyn DatasetIterator<Item = StandIn, State = S>>;
 
 /// The plan of the stream `D`.
 pub type PlanOf<D> = Plan<<D as IterDataset>::Item, <<D as IterDataset>::Iter as DatasetIterator>::State>;
@@ -109,8 +110,8 @@ pub(crate) trait Make<T>: Send {
     ///
     /// # Errors
     /// Errors of the key lookup, and [`ErrorKind::State`](crate::ErrorKind::State) if the maker has no keys.
-    fn lens(&self, member: &Member, lens: &mut Vec<u32>) -> Result<()> {
-        let _ = (member, lens);
+    fn lens(&self, id: ElementId, lens: &mut Vec<u32>) -> Result<()> {
+        let _ = (id, lens);
         Err(Error::state("a plan does not contain the lengths of its elements"))
     }
 
@@ -269,7 +270,7 @@ impl<T, S> Plan<T, S> {
     /// Errors of `start`.
     pub fn through<P>(self, start: impl FnOnce(PlanPass<S>) -> Result<P>) -> Result<Option<Plan<T, P::State>>>
     where
-        P: DatasetIterator<Item = Element> + 'static,
+        P: DatasetIterator<Item = StandIn> + 'static,
         T: 'static,
     {
         let leaves = self.leaves.into_iter().map(Leaf::unnoted).collect();
@@ -279,7 +280,7 @@ impl<T, S> Plan<T, S> {
     /// Like [`through`](Self::through), for a stage that reports by [`Cx::member`] which element it yields.
     pub(crate) fn handing_on<P>(self, start: impl FnOnce(PlanPass<S>) -> Result<P>) -> Result<Option<Plan<T, P::State>>>
     where
-        P: DatasetIterator<Item = Element> + 'static,
+        P: DatasetIterator<Item = StandIn> + 'static,
     {
         let Self { pass, make, single, leaves } = self;
         Ok(Some(Plan { pass: Box::new(start(pass)?), make, single, leaves }))

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::keys::PrefixKeys;
 use super::late_notes::LateNotes;
-use super::stand_in::place;
 use super::visit::Visit;
-use crate::element::{Slot, Tag};
+use crate::cx::ElementId;
+use crate::element::Slot;
 use crate::error::ErrorKind;
 use crate::keys::Key;
 
@@ -22,9 +22,9 @@ pub(in crate::dataset) struct Noted<T> {
 }
 
 impl<T> Noted<T> {
-    /// Returns the tag by which stages after the border identify the single element of an index.
-    pub(in crate::dataset) fn member(&self, index: u64) -> Tag {
-        [index, place(self.leaf, 0)]
+    /// Returns the identity of the single element of an index.
+    pub(in crate::dataset) fn member(&self, index: u64) -> ElementId {
+        ElementId::new(self.leaf, index, 0)
     }
 
     /// Notes the key of an evaluated index. An error other than bad data does not describe the record and is ignored.

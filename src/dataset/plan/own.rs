@@ -9,7 +9,7 @@ use super::keys::PrefixKeys;
 use super::stale::{check_lens, stale};
 use super::visit::as_element;
 use super::{Make, Member, Planning};
-use crate::cx::{Cx, StageId};
+use crate::cx::{Cx, ElementId, StageId};
 use crate::dataset::BoxMap;
 use crate::dataset::iter::left_out;
 use crate::dataset::map::{MapDataset, Order, Ordered};
@@ -145,20 +145,20 @@ where
         }
     }
 
-    /// Checks that element number `piece` of `slot` has the lengths recorded in its key.
-    pub(super) fn check(&self, element: &dyn Any, slot: u64, piece: u32, cx: &mut Cx) -> Result<()> {
+    /// Checks that an element has the lengths recorded in its key.
+    pub(super) fn check(&self, element: &dyn Any, id: ElementId, cx: &mut Cx) -> Result<()> {
         if self.names.is_empty() {
             return Ok(());
         }
         let Some(element) = as_element(element).transpose()? else { return Ok(()) };
         let mut lens = Vec::new();
-        self.lens(slot, piece, &mut lens)?;
-        check_lens(&element, &self.names, &lens).map_err(|error| self.blame(error, slot, cx))
+        self.lens(id, &mut lens)?;
+        check_lens(&element, &self.names, &lens).map_err(|error| self.blame(error, id.index, cx))
     }
 
-    /// Appends the lengths of element number `piece` of `slot` to `lens`, according to its key.
-    pub(super) fn lens(&self, slot: u64, piece: u32, lens: &mut Vec<u32>) -> Result<()> {
-        self.keys.lens(slot, piece, self.names.len(), lens)
+    /// Appends the lengths of an element to `lens`, according to its key.
+    pub(super) fn lens(&self, id: ElementId, lens: &mut Vec<u32>) -> Result<()> {
+        self.keys.lens(id.index, id.piece, self.names.len(), lens)
     }
 
     /// Evaluates indices after `slot` until an index yields an element.
@@ -221,22 +221,22 @@ where
     D::Item: Send + 'static,
 {
     fn expect(&mut self, recipe: &[Member]) {
-        recipe.iter().for_each(|member| self.0.expect(member.slot));
+        recipe.iter().for_each(|member| self.0.expect(member.id.index));
     }
 
     fn make(&mut self, recipe: &[Member], failed: &Failed, cx: &mut Cx) -> Result<Option<D::Item>> {
-        let Member { slot, piece, .. } = *only(recipe)?;
-        let Some(element) = self.0.next(slot, failed, cx)? else { return Ok(None) };
-        self.0.check(&element, slot, piece, cx)?;
+        let id = only(recipe)?;
+        let Some(element) = self.0.next(id.index, failed, cx)? else { return Ok(None) };
+        self.0.check(&element, id, cx)?;
         Ok(Some(element))
     }
 
     fn sample(&mut self, recipe: &[Member]) -> Result<Option<D::Item>> {
-        self.0.sample(only(recipe)?.slot)
+        self.0.sample(only(recipe)?.index)
     }
 
-    fn lens(&self, member: &Member, lens: &mut Vec<u32>) -> Result<()> {
-        self.0.lens(member.slot, member.piece, lens)
+    fn lens(&self, id: ElementId, lens: &mut Vec<u32>) -> Result<()> {
+        self.0.lens(id, lens)
     }
 
     fn forget(&mut self) -> Result<()> {
@@ -245,9 +245,9 @@ where
 }
 
 /// Returns the only element of a recipe.
-pub(super) fn only(recipe: &[Member]) -> Result<&Member> {
+pub(super) fn only(recipe: &[Member]) -> Result<ElementId> {
     match recipe {
-        [only] => Ok(only),
+        [only] => Ok(only.id),
         _ => Err(Error::state(format!("{} elements are planned, expected 1", recipe.len()))),
     }
 }

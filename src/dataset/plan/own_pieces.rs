@@ -6,7 +6,7 @@ use super::again::Again;
 use super::keys::PrefixKeys;
 use super::own::{Slots, only};
 use super::{Make, Member, Planning};
-use crate::cx::{Cx, StageId};
+use crate::cx::{Cx, ElementId, StageId};
 use crate::dataset::map::MapDataset;
 use crate::error::{Error, Result};
 use crate::exec::Failed;
@@ -78,29 +78,29 @@ where
     T: Send + 'static,
 {
     fn expect(&mut self, recipe: &[Member]) {
-        for &Member { slot, piece, .. } in recipe {
-            if self.again.expect(slot, Some(piece), |pieces| pieces.gives(piece)) {
-                self.slots.expect(slot);
+        for &Member { id: ElementId { index, piece, .. }, .. } in recipe {
+            if self.again.expect(index, Some(piece), |pieces| pieces.gives(piece)) {
+                self.slots.expect(index);
             }
         }
     }
 
     fn make(&mut self, recipe: &[Member], failed: &Failed, cx: &mut Cx) -> Result<Option<T>> {
-        let &Member { slot, piece, .. } = only(recipe)?;
-        let given = self.pieces(slot, failed, cx)?.give(piece, slot)?;
-        self.again.used(&slot);
+        let id = only(recipe)?;
+        let given = self.pieces(id.index, failed, cx)?.give(id.piece, id.index)?;
+        self.again.used(&id.index);
         if let Some(given) = &given {
-            self.slots.check(given, slot, piece, cx)?;
+            self.slots.check(given, id, cx)?;
         }
         Ok(given)
     }
 
     fn sample(&mut self, recipe: &[Member]) -> Result<Option<T>> {
-        Ok(self.slots.sample(only(recipe)?.slot)?.and_then(|pieces| pieces.into_iter().next()))
+        Ok(self.slots.sample(only(recipe)?.index)?.and_then(|pieces| pieces.into_iter().next()))
     }
 
-    fn lens(&self, member: &Member, lens: &mut Vec<u32>) -> Result<()> {
-        self.slots.lens(member.slot, member.piece, lens)
+    fn lens(&self, id: ElementId, lens: &mut Vec<u32>) -> Result<()> {
+        self.slots.lens(id, lens)
     }
 
     fn forget(&mut self) -> Result<()> {

@@ -1,25 +1,19 @@
 //! Planned rows and their member elements, stored as columns of numbers without an allocation per row.
 
 use super::PlanPass;
-use super::stand_in::{Member, Recipe, recipe};
-use crate::cx::Cx;
+use super::stand_in::{Content, Member, Recipe, StandIn};
+use crate::cx::{Cx, ElementId};
 use crate::dataset::iter::{DatasetIterator, InPlace, Position};
-use crate::element::{Array, Element, Name, StreamHasher, Tag, Value};
+use crate::element::StreamHasher;
 use crate::error::Result;
-
-/// The fields of an element that holds planned rows. No field of a pipeline has such a name.
-const ENDS: Name = Name::new_static("\0rows");
-const IDS: Name = Name::new_static("\0members");
-const CUTS: Name = Name::new_static("\0cuts");
-const CUT_ENDS: Name = Name::new_static("\0cut_ends");
 
 /// Planned rows, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PlannedRows {
     /// For each row, the number of members up to and including the row.
     ends: Vec<u64>,
-    /// For each member, its index, and its border and piece.
-    ids: Vec<Tag>,
+    /// The element of each member.
+    ids: Vec<ElementId>,
     /// The consecutive parts of cut members, and the end of each member's part. `cut_ends` is empty if no member is
     /// cut.
     cuts: Vec<u64>,
@@ -42,7 +36,7 @@ impl PlannedRows {
 
     /// Adds a member to the current row. `cut` is the part of the member in the row; empty for the whole member.
     #[inline]
-    pub(crate) fn push(&mut self, id: Tag, cut: impl IntoIterator<Item = u64>) {
+    pub(crate) fn push(&mut self, id: ElementId, cut: impl IntoIterator<Item = u64>) {
         let (members, before) = (self.ids.len(), self.cuts.len());
         self.cuts.extend(cut);
         self.ids.push(id);
@@ -58,13 +52,8 @@ impl PlannedRows {
         self.ends.push(self.ids.len() as u64);
     }
 
-    /// Adds the members of the current row of `other` to the current row. `other` must not have ended a row.
-    pub(crate) fn extend(&mut self, other: &Self) {
-        self.extend_by(&other.ids, &other.cuts, &other.cut_ends);
-    }
-
-    /// Adds members with their parts to the current row.
-    fn extend_by(&mut self, ids: &[Tag], cuts: &[u64], cut_ends: &[u64]) {
+    /// Adds the members of `other` to the current row, regardless of the rows of `other`.
+    pub(crate) fn extend(&mut self, Self { ids, cuts, cut_ends, .. }: &Self) {
         let (members, before) = (self.ids.len(), self.cuts.len() as u64);
         self.ids.extend_from_slice(ids);
         if cut_ends.is_empty() && self.cut_ends.is_empty() {
@@ -93,9 +82,8 @@ impl PlannedRows {
     /// Returns the members of row number `row`; empty if the row does not exist.
     pub(crate) fn recipe(&self, row: usize) -> Recipe {
         let member = |at: usize| {
-            let [slot, place] = self.ids[at];
             let cut = Some(self.cut(at)).filter(|cut| !cut.is_empty()).map(Into::into);
-            Member { leaf: (place >> 32) as u32, slot, piece: place as u32, cut }
+            Member { id: self.ids[at], cut }
         };
         self.members(row).map(member).collect()
     }
@@ -103,53 +91,41 @@ impl PlannedRows {
     /// Hashes the members of each row. The digest does not depend on how the rows were added.
     pub(crate) fn digest(&self) -> u128 {
         let mut hasher = StreamHasher::new();
-        for numbers in [&self.ends, self.ids.as_flattened(), &self.cuts, &self.cut_ends] {
+        for numbers in [&*self.ends, bytemuck::cast_slice(&self.ids), &*self.cuts, &*self.cut_ends] {
             hasher.bytes(bytemuck::cast_slice(numbers));
         }
         hasher.finish()
     }
 
-    /// Takes all rows as a single element.
-    pub(crate) fn take(&mut self) -> Element {
-        let array = |numbers| Value::Array(Array::from_vec(numbers));
-        let ends = array(with_room_again(&mut self.ends));
-        let mut fields = vec![(ENDS, ends), (IDS, array(with_room_again(&mut self.ids).into_flattened()))];
-        if !self.cut_ends.is_empty() {
-            fields.push((CUTS, array(with_room_again(&mut self.cuts))));
-            fields.push((CUT_ENDS, array(with_room_again(&mut self.cut_ends))));
+    /// Takes all rows, and leaves an empty list of similar capacity.
+    pub(crate) fn take(&mut self) -> Self {
+        fn take<T>(list: &mut Vec<T>) -> Vec<T> {
+            let room = list.len();
+            std::mem::replace(list, Vec::with_capacity(room))
         }
-        Element::from_unique(fields)
+        let (ends, ids) = (take(&mut self.ends), take(&mut self.ids));
+        Self { ends, ids, cuts: take(&mut self.cuts), cut_ends: take(&mut self.cut_ends) }
     }
 
-    /// Takes the rows as a batch. Returns `None` if there are no rows.
-    pub(crate) fn take_batch(&mut self) -> Option<InPlace<Element>> {
+    /// Takes all rows as an item of a plan. Returns `None` if there are no rows.
+    pub(crate) fn take_batch(&mut self) -> Option<InPlace<StandIn>> {
         let len = self.len();
-        (len > 0).then(|| InPlace { batch: self.take(), len, bytes: 0 })
+        (len > 0).then(|| InPlace { batch: StandIn(Content::Rows(self.take())), len, bytes: 0 })
     }
 
-    /// Adds the rows of an element returned by [`take`](Self::take), or the row of a stand-in.
-    ///
-    /// # Errors
-    /// [`ErrorKind::State`](crate::ErrorKind::State) if the element is not a stand-in.
-    pub(crate) fn add(&mut self, stand_in: &Element) -> Result<()> {
-        let numbers = |name: &Name| match stand_in.get(name) {
-            Some(Value::Array(array)) => array.as_slice::<u64>(),
-            _ => Ok(&[][..]),
-        };
-        if stand_in.get(&ENDS).is_none() {
-            for Member { leaf, slot, piece, cut } in recipe(stand_in)? {
-                let place = u64::from(leaf) << 32 | u64::from(piece);
-                self.push([slot, place], cut.iter().flat_map(|cut| cut.iter().copied()));
+    /// Adds the rows of an item of a plan. A single element becomes a row.
+    pub(crate) fn add(&mut self, item: &StandIn) {
+        match &item.0 {
+            Content::Element { id, .. } => {
+                self.push(*id, []);
+                self.end_row();
             }
-            self.end_row();
-            return Ok(());
+            Content::Rows(rows) | Content::Bucket(_, rows) => {
+                let before = self.ids.len() as u64;
+                self.extend(rows);
+                self.ends.extend(rows.ends.iter().map(|end| before + end));
+            }
         }
-        let [ends, ids, cuts, cut_ends] = [&ENDS, &IDS, &CUTS, &CUT_ENDS].map(numbers);
-        let (ends, ids, cuts, cut_ends) = (ends?, ids?, cuts?, cut_ends?);
-        let before = self.ids.len() as u64;
-        self.extend_by(ids.as_chunks().0, cuts, cut_ends);
-        self.ends.extend(ends.iter().map(|end| before + end));
-        Ok(())
     }
 
     /// Plans until there are `size` rows or `pass` ends. Rows planned earlier count. A call after an error continues.
@@ -163,18 +139,12 @@ impl PlannedRows {
                 None => pass.next(cx)?,
             };
             match rows {
-                Some(rows) => self.add(&rows)?,
+                Some(rows) => self.add(&rows),
                 None => break,
             }
         }
         Ok(())
     }
-}
-
-/// Takes a list, and leaves an empty list of similar capacity.
-fn with_room_again<T>(listed: &mut Vec<T>) -> Vec<T> {
-    let room = listed.len();
-    std::mem::replace(listed, Vec::with_capacity(room))
 }
 
 #[cfg(test)]
@@ -183,23 +153,23 @@ mod tests {
 
     use super::*;
 
-    /// The members of a row: index, border and piece, and part.
-    type Row = Vec<(u64, u64, Vec<u64>)>;
+    /// The members of a row: border, index, piece and part.
+    type Row = Vec<(u32, u64, u32, Vec<u64>)>;
 
     fn planned(rows: &[Row]) -> PlannedRows {
         let mut planned = PlannedRows::default();
         for row in rows {
-            row.iter().for_each(|(index, place, cut)| planned.push([*index, *place], cut.iter().copied()));
+            let id = |border: &u32, index: &u64, piece: &u32| ElementId::new(*border, *index, *piece);
+            row.iter()
+                .for_each(|(border, index, piece, cut)| planned.push(id(border, index, piece), cut.iter().copied()));
             planned.end_row();
         }
         planned
     }
 
     fn recipes(rows: &[Row]) -> Vec<Recipe> {
-        let member = |(slot, place, cut): &(u64, u64, Vec<u64>)| Member {
-            leaf: (place >> 32) as u32,
-            slot: *slot,
-            piece: *place as u32,
+        let member = |(border, index, piece, cut): &(u32, u64, u32, Vec<u64>)| Member {
+            id: ElementId::new(*border, *index, *piece),
             cut: (!cut.is_empty()).then(|| cut.clone().into()),
         };
         rows.iter().map(|row| row.iter().map(member).collect()).collect()
@@ -207,7 +177,7 @@ mod tests {
 
     fn rows() -> impl Strategy<Value = Vec<Row>> {
         let cut = prop_oneof![Just(Vec::new()), prop::collection::vec(any::<u64>(), 0..4)];
-        prop::collection::vec(prop::collection::vec((any::<u64>(), any::<u64>(), cut), 0..4), 0..8)
+        prop::collection::vec(prop::collection::vec((any::<u32>(), any::<u64>(), any::<u32>(), cut), 0..4), 0..8)
     }
 
     proptest! {
@@ -216,8 +186,8 @@ mod tests {
         fn rows_are_what_went_in(all in rows(), at in any::<prop::sample::Index>()) {
             let (first, second) = all.split_at(at.index(all.len() + 1));
             let (whole, mut parts) = (planned(&all), PlannedRows::default());
-            parts.add(&planned(first).take()).unwrap();
-            parts.add(&planned(second).take()).unwrap();
+            planned(first).take_batch().into_iter().for_each(|rows| parts.add(&rows.batch));
+            planned(second).take_batch().into_iter().for_each(|rows| parts.add(&rows.batch));
             prop_assert_eq!(&parts, &whole);
             prop_assert_eq!(parts.digest(), whole.digest());
             let found: Vec<_> = (0..whole.len()).map(|row| whole.recipe(row)).collect();
@@ -234,13 +204,13 @@ mod tests {
     #[test]
     fn a_row_is_put_together_of_rows_under_way() {
         let (mut one, mut other, mut both) = (PlannedRows::default(), PlannedRows::default(), PlannedRows::default());
-        one.push([1, 2], []);
-        other.push([3, 4], [5]);
+        one.push(ElementId::new(0, 1, 2), []);
+        other.push(ElementId::new(0, 3, 4), [5]);
         both.extend(&one);
         both.extend(&other);
         both.end_row();
-        assert_eq!(both, planned(&[vec![(1, 2, vec![]), (3, 4, vec![5])]]));
+        assert_eq!(both, planned(&[vec![(0, 1, 2, vec![]), (0, 3, 4, vec![5])]]));
         both.clear();
-        assert!(both == PlannedRows::default() && PlannedRows::default().add(&Element::new()).is_err());
+        assert_eq!(both, PlannedRows::default());
     }
 }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::sync::Mutex;
 
 use super::pieces::Traced;
+use super::stand_in::StandIn;
 use crate::element::{Element, Name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::keys::{FAILED, Key, OF};
@@ -163,6 +164,9 @@ pub(super) fn lengths(element: &dyn Any, names: &[String], lens: &mut Vec<u32>) 
 /// # Errors
 /// [`ErrorKind::Data`] if the element lacks the array, [`ErrorKind::Config`] if it has no arrays at all.
 pub(in crate::dataset) fn cells_of(element: &dyn Any, name: &str) -> Result<u64> {
+    if let Some(stand_in) = element.downcast_ref::<StandIn>() {
+        return Ok(stand_in.len_of(name)? as u64);
+    }
     let element = as_element(element);
     let element = element.ok_or_else(|| Error::config("lengths are requested of elements that have no arrays"))??;
     Ok(length(&element, name)? as u64)

@@ -274,7 +274,7 @@ pub(in crate::dataset) fn ragged<D: MapDataset>(
         cx.settle(base);
         None
     });
-    let is_all = |rows: &Ragged| rows.len() == indices.len() || rows.stands_for().is_some();
+    let is_all = |rows: &Ragged| rows.len() == indices.len() || rows.ids().is_some();
     let rows = rows.filter(is_all);
     if rows.is_none() {
         cx.retract_chunk((indices.len() as u64).max(1));

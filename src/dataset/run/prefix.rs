@@ -184,7 +184,7 @@ where
         }
         // Any of the indices may be dropped, so the window must not end among them.
         let rows = self.roots.next_ragged((WINDOW - self.watch.seen).saturating_sub(1), names, cx)?;
-        (self.ends, self.passed) = (rows.stands_for()?.ends.clone(), 0);
+        (self.ends, self.passed) = (rows.ids()?.ends.clone(), 0);
         Some(rows)
     }
 

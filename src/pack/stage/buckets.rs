@@ -6,11 +6,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::item::PackItem;
 use super::rows::{in_feature, number_bytes};
 use super::tracked::{ParentState, Tracked};
 use crate::cx::{Cx, StageId};
-use crate::dataset::iter::{Flow, Flowing, Parted, PartedBy, PlanBatches, PlannedOwn, Position, Start, pass_over_plan};
-use crate::dataset::plan::{Member, Plan, PlanPass, PlannedRows, is_stand_in, recipe};
+use crate::dataset::iter::{
+    Flow, Flowing, InPlace, Parted, PartedBy, PlanBatches, PlannedOwn, Position, Start, pass_over_plan,
+};
+use crate::dataset::plan::{Content, Plan, PlanPass, PlannedRows, StandIn};
 use crate::dataset::{self, DatasetIterator, Facts, Memory, Remainder, Role};
 use crate::element::{Array, DType, Element, Name, Value};
 use crate::error::{Error, Result};
@@ -137,6 +140,17 @@ impl LengthBucketsFlow {
     pub(super) fn new(options: LengthBucketOptions) -> Self {
         Self(Arc::new(options))
     }
+
+    fn pass<I: DatasetIterator>(&self, parent: I, stage: StageId) -> Result<LengthBucketsIter<I>> {
+        Ok(LengthBucketsIter {
+            parent: Tracked::new(parent),
+            options: self.0.clone(),
+            stage,
+            planner: BucketPlanner::new(&self.0.buckets)?,
+            slots: VecDeque::new(),
+            ended: false,
+        })
+    }
 }
 
 impl Facts for LengthBucketsFlow {
@@ -162,14 +176,7 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for LengthBucketsFlow {
     type Pass = LengthBucketsIter<I>;
 
     fn start(&self, parent: I, Start { stage, .. }: Start<'_>) -> Result<Self::Pass> {
-        Ok(LengthBucketsIter {
-            parent: Tracked::new(parent),
-            options: self.0.clone(),
-            stage,
-            planner: BucketPlanner::new(&self.0.buckets)?,
-            slots: VecDeque::new(),
-            ended: false,
-        })
+        self.pass(parent, stage)
     }
 
     fn asks(&self, _: &[Name]) -> Vec<Name> {
@@ -185,7 +192,7 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for LengthBucketsFlow {
         if !parent.single || at.run.deal().balance().is_some() {
             return Ok(None);
         }
-        let pass = Box::new(Flow::start(self, parent.pass, at)?);
+        let pass = Box::new(self.pass(parent.pass, at.stage)?);
         let plan = Plan { pass, make: parent.make, single: false, leaves: Vec::new() };
         let batches = PlannedBuckets { options: self.0.clone(), part: part.clone(), stage: at.stage };
         Ok(Some(Parted::Rows(pass_over_plan(plan, batches, None, at.run))))
@@ -195,9 +202,6 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for LengthBucketsFlow {
         "makes batches itself, from which a later stage would make rows"
     }
 }
-
-/// Field of a planned batch that contains the bucket number.
-const BUCKET: Name = Name::new_static("\0bucket");
 
 /// Batches of planned buckets. Every host makes all rows of a short batch.
 struct PlannedBuckets {
@@ -218,12 +222,11 @@ impl PlanBatches<Element> for PlannedBuckets {
         cx: &mut Cx,
     ) -> Result<Option<PlannedOwn<usize>>> {
         let Some(batch) = pass.next(cx)? else { return Ok(None) };
-        let bucket = batch.array(&BUCKET)?.as_slice::<u64>()?.first().copied().unwrap_or_default() as usize;
+        let Content::Bucket(bucket, _) = batch.0 else {
+            return Err(Error::state("a batch was planned without a bucket"));
+        };
         let (_, full) = self.options.bucket(bucket)?;
-        for Member { leaf, slot, piece, .. } in recipe(&batch)? {
-            rows.push([slot, u64::from(leaf) << 32 | u64::from(piece)], []);
-            rows.end_row();
-        }
+        rows.add(&batch);
         // An indivisible batch is reported later, when its rows are taken.
         let own = self.part.rows(rows.len());
         Ok(Some((own.ok().filter(|own| rows.len() == full && !own.is_empty()), bucket)))
@@ -258,7 +261,7 @@ pub struct LengthBucketsIter<I: DatasetIterator> {
     planner: BucketPlanner,
     /// Numbers and elements of the window by ordinal, from the oldest on.
     /// The element is `None` if it was already yielded.
-    slots: VecDeque<(u64, Option<Element>)>,
+    slots: VecDeque<(u64, Option<I::Item>)>,
     ended: bool,
 }
 
@@ -275,7 +278,7 @@ pub struct LengthBucketsState<S> {
     pub window: HeldState,
 }
 
-impl<I: DatasetIterator<Item = Element>> LengthBucketsIter<I> {
+impl<I: DatasetIterator<Item: PackItem>> LengthBucketsIter<I> {
     /// Reads until a batch is ready or the data ends.
     fn fill(&mut self, cx: &mut Cx) -> Result<()> {
         while !self.ended && !self.planner.is_ready() {
@@ -301,11 +304,11 @@ impl<I: DatasetIterator<Item = Element>> LengthBucketsIter<I> {
     }
 
     /// Takes the next batch; `None` at the end. The inner option is `None` if a short batch was dropped.
-    fn batch(&mut self, cx: &mut Cx) -> Result<Option<Option<Element>>> {
+    fn batch(&mut self, cx: &mut Cx) -> Result<Option<Option<I::Item>>> {
         let oldest = self.planner.oldest();
         let Some(bucket) = self.planner.next_batch(self.ended) else { return Ok(None) };
         let take = |ordinal: &u64| self.slots.get_mut((ordinal - oldest) as usize).and_then(|(_, slot)| slot.take());
-        let elements: Vec<Element> = bucket.ordinals.iter().filter_map(take).collect();
+        let elements: Vec<I::Item> = bucket.ordinals.iter().filter_map(take).collect();
         let (bucket, full) = (bucket.bucket, bucket.full);
         let boundary = self.options.buckets.boundaries[bucket];
         let passed = (self.planner.oldest() - oldest) as usize;
@@ -320,11 +323,22 @@ impl<I: DatasetIterator<Item = Element>> LengthBucketsIter<I> {
             None => full,
             Some(_) => elements.len(),
         };
-        let batch = cx.timed_exactly(self.stage, || match is_stand_in(&elements[0]) {
-            true => planned(&self.options, &elements, bucket),
-            false => stack(&self.options, &elements.iter().map(Some).collect::<Vec<_>>(), None, rows, boundary),
-        });
-        batch.map(|batch| Some(Some(batch))).map_err(|error| cx.blame(self.stage, NAME, error))
+        let stack = |options: &mut &LengthBucketOptions| {
+            let elements: Vec<_> = elements.iter().map(PackItem::element).collect();
+            let batch = stack(options, &elements, None, rows, boundary)?;
+            Ok(Some(InPlace { len: 1, bytes: batch.nbytes(), batch }))
+        };
+        let plan = |_: &mut &LengthBucketOptions| {
+            let mut planned = PlannedRows::default();
+            elements.iter().filter_map(PackItem::stand_in).for_each(|element| planned.add(element));
+            Some(InPlace { len: 1, bytes: 0, batch: StandIn(Content::Bucket(bucket, planned)) })
+        };
+        let batch = cx.timed_exactly(self.stage, || I::Item::output(&mut &*self.options, stack, plan));
+        let batch = batch.map_err(|error| cx.blame(self.stage, NAME, error))?;
+        if let Some(batch) = &batch {
+            cx.produced(self.stage, 1, batch.bytes as u64);
+        }
+        Ok(Some(batch.map(|batch| batch.batch)))
     }
 
     /// Returns the number of the oldest element that was not yielded.
@@ -334,9 +348,8 @@ impl<I: DatasetIterator<Item = Element>> LengthBucketsIter<I> {
 }
 
 /// Returns the length of the longest feature, in cells.
-fn length(options: &LengthBucketOptions, element: &Element) -> Result<usize> {
-    let cells = |name: &Name| -> Result<_> { Ok(element.array(name)?.shape().first().copied().unwrap_or(1)) };
-    options.features.iter().try_fold(0, |most, name| Ok(most.max(cells(name)?)))
+fn length<T: PackItem>(options: &LengthBucketOptions, item: &T) -> Result<usize> {
+    options.features.iter().try_fold(0, |most, name| Ok(most.max(item.len_of(name)?)))
 }
 
 /// Stacks `elements` into a batch of `rows` rows of `boundary` cells.
@@ -357,27 +370,8 @@ fn stack(
         batch.insert(name, values);
         batch.insert(format!("{name}_lengths"), Array::from_vec(lens));
     }
-    list_others(options, first, elements, rows, batch)
-}
-
-/// Returns a stand-in for a batch of `elements` of this bucket.
-fn planned(options: &LengthBucketOptions, elements: &[Element], bucket: usize) -> Result<Element> {
-    let all: Vec<_> = elements.iter().map(Some).collect();
-    list_others(options, &elements[0], &all, all.len(), Element::new().with(BUCKET, Array::scalar(bucket as u64)))
-}
-
-/// Adds lists of all fields other than features to `batch`, with `rows` entries each.
-///
-/// Rows without an element have null entries.
-fn list_others(
-    options: &LengthBucketOptions,
-    first: &Element,
-    elements: &[Option<&Element>],
-    rows: usize,
-    mut batch: Element,
-) -> Result<Element> {
-    let others = first.iter().filter(|(name, _)| !options.features.iter().any(|feature| feature == name));
-    for (name, _) in others {
+    // All other fields are listed.
+    for (name, _) in first.iter().filter(|(name, _)| !options.features.iter().any(|feature| feature == name)) {
         let value = |element: &Option<&Element>| element.map_or(Ok(Value::Null), |e| e.field(name).cloned());
         let mut list = elements.iter().map(value).collect::<Result<Vec<_>>>()?;
         list.resize(rows, Value::Null);
@@ -414,18 +408,15 @@ fn stack_feature(
     Ok((values.freeze(), lens))
 }
 
-impl<I: DatasetIterator<Item = Element>> DatasetIterator for LengthBucketsIter<I> {
-    type Item = Element;
+impl<I: DatasetIterator<Item: PackItem>> DatasetIterator for LengthBucketsIter<I> {
+    type Item = I::Item;
     type State = LengthBucketsState<I::State>;
 
-    fn next(&mut self, cx: &mut Cx) -> Result<Option<Element>> {
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<I::Item>> {
         loop {
             self.fill(cx)?;
             match self.batch(cx)? {
-                Some(Some(batch)) => {
-                    cx.produced(self.stage, 1, batch.nbytes() as u64);
-                    return Ok(Some(batch));
-                }
+                Some(Some(batch)) => return Ok(Some(batch)),
                 Some(None) => {}
                 None => return Ok(None),
             }

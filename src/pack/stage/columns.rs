@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
+use super::item::PackItem;
 use super::rows::RowSpec;
-use crate::dataset::plan;
 use crate::element::{Array, Buffer, DType, Element, Name, Ragged, RaggedColumn, Value};
 use crate::error::{Error, Result};
 use crate::pack::arena::{Arena, Part};
@@ -17,13 +17,11 @@ const PARTS: [Part; 6] =
 /// Columns of a stage, learned from the first element.
 #[derive(Debug)]
 pub(super) struct Columns {
-    names: Arc<[Name]>,
+    pub(super) names: Arc<[Name]>,
     listed: Vec<Name>,
     /// Dtype and inner dimensions of each feature.
     cells: Vec<(DType, Vec<usize>)>,
     outputs: Vec<Output>,
-    /// Whether elements are stand-ins. If so, rows list their elements, and no cells are written.
-    planned: bool,
 }
 
 /// Output array of a row.
@@ -60,10 +58,8 @@ impl Columns {
     ///
     /// # Errors
     /// As [`RowSpec::resolve`], and if the element lacks a feature.
-    pub(super) fn learn(rows: &RowSpec, first: &Element) -> Result<(Self, Vec<Feature>)> {
-        if plan::is_stand_in(first) {
-            return Self::counted(rows);
-        }
+    pub(super) fn learn<T: PackItem>(rows: &RowSpec, first: &T) -> Result<(Self, Vec<Feature>)> {
+        let Some(first) = first.element() else { return Self::counted(rows) };
         let names: Arc<[Name]> = rows.features().map(Name::new).collect();
         let mut cells = Vec::with_capacity(names.len());
         for name in &*names {
@@ -86,21 +82,14 @@ impl Columns {
         let left_out =
             first.iter().map(|(name, _)| name).filter(|name| !names.iter().chain(&listed).any(|n| n == name));
         say_left_out(&left_out.collect::<Vec<_>>());
-        Ok((Self { names, listed, cells, outputs, planned: false }, features))
+        Ok((Self { names, listed, cells, outputs }, features))
     }
 
     /// Returns the columns for stand-ins, without outputs.
     fn counted(rows: &RowSpec) -> Result<(Self, Vec<Feature>)> {
         let (names, features) = (rows.features().map(Name::new).collect(), rows.resolve_counted()?);
         let cells = vec![(DType::U8, Vec::new()); features.len()];
-        Ok((Self { names, listed: Vec::new(), cells, outputs: Vec::new(), planned: true }, features))
-    }
-
-    /// Calls `run` with the cells of every feature of `element`, which must be [checked](Self::check).
-    #[inline]
-    pub(super) fn with_cells<R>(&self, element: &Element, run: impl FnOnce(&[&[u8]]) -> R) -> R {
-        let cells = self.names.iter().map(|name| element.array(name).map_or(&[][..], Array::bytes));
-        with_slices(self.names.len(), cells, run)
+        Ok((Self { names, listed: Vec::new(), cells, outputs: Vec::new() }, features))
     }
 
     /// Returns the names of the features if elements may arrive as rows. This requires that no meta feature is listed.
@@ -108,31 +97,21 @@ impl Columns {
         self.listed.is_empty().then_some(&self.names)
     }
 
-    /// Returns true if elements are stand-ins.
-    pub(super) fn are_planned(&self) -> bool {
-        self.planned
-    }
-
-    /// Returns true if `rows` match the first element in dtypes and inner dimensions, and both or neither are stand-ins.
+    /// Returns true if `rows` match the first element in dtypes and inner dimensions.
     pub(super) fn takes(&self, rows: &Ragged) -> bool {
         let alike = |(column, (dtype, inner)): (&RaggedColumn, &(DType, Vec<usize>))| {
             column.dtype() == *dtype && are_alike(column.inner(), inner)
         };
-        let is_alike = rows.stands_for().is_some() == self.planned && rows.columns().len() == self.cells.len();
-        is_alike && rows.columns().iter().zip(&self.cells).all(alike)
+        rows.columns().len() == self.cells.len() && rows.columns().iter().zip(&self.cells).all(alike)
     }
 
-    /// Returns row `row` of [matching](Self::takes) rows as an element.
-    pub(super) fn element(&self, rows: &Ragged, row: usize) -> Result<Element> {
-        if self.planned { plan::stand_in_of(rows, &self.names, row) } else { rows.row(&self.names, row) }
-    }
-
-    /// Checks dtypes and inner dimensions of `element` against the first element.
+    /// Checks dtypes and inner dimensions of an element against the first element.
     ///
     /// # Errors
     /// `Data` if a feature differs.
     #[inline]
-    pub(super) fn check(&self, element: &Element) -> Result<()> {
+    pub(super) fn check<T: PackItem>(&self, item: &T) -> Result<()> {
+        let Some(element) = item.element() else { return Ok(()) };
         for (name, (dtype, inner)) in self.names.iter().zip(&self.cells) {
             let array = element.array(name)?;
             if array.dtype() != *dtype || !are_alike(array.shape().get(1..).unwrap_or_default(), inner) {
@@ -142,17 +121,18 @@ impl Columns {
         Ok(())
     }
 
-    /// Writes the number of cells of every feature of `element` into `lens`.
-    pub(super) fn lens(&self, element: &Element, lens: &mut Vec<usize>) -> Result<()> {
+    /// Writes the number of cells of every feature of `item` into `lens`.
+    pub(super) fn lens<T: PackItem>(&self, item: &T, lens: &mut Vec<usize>) -> Result<()> {
         lens.clear();
         for name in &*self.names {
-            lens.push(element.array(name)?.shape().first().copied().unwrap_or(1));
+            lens.push(item.len_of(name)?);
         }
         Ok(())
     }
 
-    /// Returns the values of the listed meta features of `element`.
-    pub(super) fn listed(&self, element: &Element) -> Result<Vec<Value>> {
+    /// Returns the values of the listed meta features of `item`. A plan lists none.
+    pub(super) fn listed<T: PackItem>(&self, item: &T) -> Result<Vec<Value>> {
+        let Some(element) = item.element() else { return Ok(Vec::new()) };
         self.listed.iter().map(|name| element.field(name).cloned()).collect()
     }
 
@@ -161,9 +141,9 @@ impl Columns {
         vec![Vec::new(); self.listed.len()]
     }
 
-    /// Appends the value of each listed meta feature of `element` to its list.
-    pub(super) fn list(&self, element: &Element, lists: &mut Vec<Vec<Value>>) -> Result<()> {
-        let values = self.listed(element)?;
+    /// Appends the value of each listed meta feature of `item` to its list.
+    pub(super) fn list<T: PackItem>(&self, item: &T, lists: &mut Vec<Vec<Value>>) -> Result<()> {
+        let values = self.listed(item)?;
         lists.resize(self.listed.len(), Vec::new());
         lists.iter_mut().zip(values).for_each(|(list, value)| list.push(value));
         Ok(())

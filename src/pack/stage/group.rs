@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::columns::{Columns, with_cells_of_row};
+use super::item::PackItem;
 use super::kernel::{Kernel, PartOf};
 use super::made::{MadeBy, MakeRows};
 use super::notes::{Notes, TELL_EVERY};
@@ -14,8 +15,8 @@ use super::plan::{GroupPlan, PACKED};
 use super::planned::Bins;
 use super::tracked::{NextRows, ParentState, Tracked};
 use crate::cx::{Cx, StageId};
-use crate::dataset::iter::{Flow, Flowing, NextStacked, Parted, PartedBy, Start};
-use crate::dataset::plan::{Plan, PlannedRows, tag_of};
+use crate::dataset::iter::{Flow, Flowing, InPlace, NextStacked, Parted, PartedBy, Start};
+use crate::dataset::plan::{Plan, PlannedRows, StandIn};
 use crate::dataset::{DatasetIterator, Facts, Held, Memory, Role};
 use crate::element::{Element, Name, Value};
 use crate::error::{Error, Result};
@@ -33,6 +34,25 @@ pub struct GroupPackFlow(Arc<GroupPlan>);
 impl GroupPackFlow {
     pub(super) fn new(plan: GroupPlan) -> Self {
         Self(Arc::new(plan))
+    }
+
+    fn pass<I: DatasetIterator>(&self, parent: I, stage: StageId) -> GroupPackIter<I> {
+        GroupPackIter {
+            parent: Tracked::new(parent),
+            plan: self.0.clone(),
+            stage,
+            packer: None,
+            start: Place::default(),
+            pending: None,
+            lists: Vec::new(),
+            members: Bins::default(),
+            planned: PlannedRows::default(),
+            open: None,
+            rows_before: 0,
+            row: 0,
+            told: 0,
+            notes: Notes::default(),
+        }
     }
 }
 
@@ -62,22 +82,7 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for GroupPackFlow {
     type Pass = GroupPackIter<I>;
 
     fn start(&self, parent: I, Start { stage, .. }: Start<'_>) -> Result<Self::Pass> {
-        Ok(GroupPackIter {
-            parent: Tracked::new(parent),
-            plan: self.0.clone(),
-            stage,
-            packer: None,
-            start: Place::default(),
-            pending: None,
-            lists: Vec::new(),
-            members: Bins::default(),
-            planned: PlannedRows::default(),
-            open: None,
-            rows_before: 0,
-            row: 0,
-            told: 0,
-            notes: Notes::default(),
-        })
+        Ok(self.pass(parent, stage))
     }
 
     fn asks(&self, _: &[Name]) -> Vec<Name> {
@@ -90,7 +95,7 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for GroupPackFlow {
             return Ok(None);
         }
         let make = MakeRows::new(parent.make, MadeBy::Group(self.0.clone()), at.stage);
-        let pass = Box::new(Flow::start(self, parent.pass, at)?);
+        let pass = Box::new(self.pass(parent.pass, at.stage));
         Ok(Some(Parted::Plan(Plan { pass, make: Box::new(make), single: false, leaves: Vec::new() })))
     }
 
@@ -115,10 +120,10 @@ pub struct GroupPackIter<I: DatasetIterator> {
     /// Start of the group that is open or being yielded.
     start: Place,
     /// Element that did not fit in the last group.
-    pending: Option<Pending>,
+    pending: Option<Pending<I::Item>>,
     /// Values of each listed meta feature, for each bin.
     lists: Vec<Vec<Vec<Value>>>,
-    /// Elements of each bin, if elements are stand-ins.
+    /// Elements of each bin in a plan.
     members: Bins,
     /// Planned rows of the batch under construction. They are kept after an error.
     planned: PlannedRows,
@@ -139,8 +144,8 @@ struct Place {
     cut: Cursor,
 }
 
-struct Pending {
-    element: Element,
+struct Pending<T> {
+    element: T,
     place: Place,
 }
 
@@ -172,7 +177,7 @@ pub struct GroupPackState<S> {
     pub row: u64,
 }
 
-impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
+impl<I: DatasetIterator<Item: PackItem>> GroupPackIter<I> {
     /// Fills a group; `None` at the end.
     fn fill(&mut self, cx: &mut Cx) -> Result<Option<Rows>> {
         loop {
@@ -193,18 +198,18 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
                     None => packer.insert(learn(plan, &element)?),
                 };
                 columns.check(&element)?;
-                let tag = if columns.are_planned() { Some(tag_of(&element)?) } else { None };
+                let id = element.stand_in().map(StandIn::id).transpose()?;
                 let mut listed = Ok(());
-                let fed = columns.with_cells(&element, |cells| {
+                let fed = element.with_cells(&columns.names, |cells| {
                     kernel.offer(cells, &mut place.cut, |bin, part| {
-                        if let Some(tag) = tag {
-                            members.push(bin, tag, part);
+                        if let Some(id) = id {
+                            members.push(bin, id, part);
                         } else if columns.lists() && listed.is_ok() {
                             lists.resize_with(lists.len().max(bin + 1), Vec::new);
                             listed = columns.list(&element, &mut lists[bin]);
                         }
                     })
-                })?;
+                })??;
                 listed.map(|()| fed)
             });
             match fed {
@@ -238,10 +243,10 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
                     } else {
                         cut.clear()
                     }
-                    let tag = ragged.stands_for().map(|elements| elements.tags[row]);
+                    let id = ragged.ids().map(|ids| ids.elements[row]);
                     let placed = |bin, part: PartOf<'_>| {
-                        if let Some(tag) = tag {
-                            members.push(bin, tag, part);
+                        if let Some(id) = id {
+                            members.push(bin, id, part);
                         }
                     };
                     let fed = with_cells_of_row(ragged, row, |cells| kernel.offer(cells, &mut cut, placed));
@@ -264,7 +269,7 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
     }
 
     /// Returns the next element to pack.
-    fn read(&mut self, cx: &mut Cx) -> Result<Option<Pending>> {
+    fn read(&mut self, cx: &mut Cx) -> Result<Option<Pending<I::Item>>> {
         if let Some(pending) = self.pending.take() {
             return Ok(Some(pending));
         }
@@ -342,11 +347,6 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
         }
     }
 
-    /// Returns true if elements are stand-ins.
-    fn are_planned(&self) -> bool {
-        self.packer.as_ref().is_some_and(|(columns, _)| columns.are_planned())
-    }
-
     /// Plans rows until `count` rows are planned or the data ends.
     fn plan_rows(&mut self, count: usize, cx: &mut Cx) -> Result<()> {
         while self.planned.len() < count {
@@ -357,50 +357,54 @@ impl<I: DatasetIterator<Item = Element>> GroupPackIter<I> {
         Ok(())
     }
 
-    fn row(&mut self, row: usize, arena: &Arc<Arena>) -> Result<Element> {
+    /// Returns row number `row` of a group that was written to `arena`.
+    fn written_row(&mut self, row: usize, arena: &Arc<Arena>) -> Result<Option<InPlace<Element>>> {
         let Some((columns, _)) = &self.packer else {
             return Err(Error::state("a row of a group that was never begun"));
         };
         let lists = self.lists.get_mut(row).map(std::mem::take).unwrap_or_default();
-        columns.row(arena, row, lists)
+        let batch = columns.row(arena, row, lists)?;
+        Ok(Some(InPlace { len: 1, bytes: batch.nbytes(), batch }))
+    }
+
+    /// Returns the planned row of a bin.
+    fn planned_row(&mut self, bin: usize) -> Option<InPlace<StandIn>> {
+        self.members.row(bin, &mut self.planned);
+        self.planned.take_batch()
     }
 }
 
-fn learn(plan: &GroupPlan, first: &Element) -> Result<(Columns, Kernel)> {
+fn learn<T: PackItem>(plan: &GroupPlan, first: &T) -> Result<(Columns, Kernel)> {
     let (columns, features) = Columns::learn(plan.rows(), first)?;
     let kernel = plan.kernel(&columns, &features)?;
     Ok((columns, kernel))
 }
 
-impl<I: DatasetIterator<Item = Element>> DatasetIterator for GroupPackIter<I> {
-    type Item = Element;
+impl<I: DatasetIterator<Item: PackItem>> DatasetIterator for GroupPackIter<I> {
+    type Item = I::Item;
     type State = GroupPackState<I::State>;
 
-    fn next(&mut self, cx: &mut Cx) -> Result<Option<Element>> {
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<I::Item>> {
         let Some((bin, rows)) = self.next_bin(cx)? else { return Ok(None) };
-        let element = match self.are_planned() {
-            true => {
-                self.members.row(bin, &mut self.planned);
-                self.planned.take()
-            }
-            false => self.row(bin, &rows.arena)?,
-        };
+        let row = I::Item::output(self, |pass| pass.written_row(bin, &rows.arena), |pass| pass.planned_row(bin))?;
         self.pass_row(rows);
-        cx.produced(self.stage, 1, element.nbytes() as u64);
-        Ok(Some(element))
+        cx.produced(self.stage, 1, row.as_ref().map_or(0, |row| row.bytes as u64));
+        Ok(row.map(|row| row.batch))
     }
 
-    /// Returns up to `rows` planned rows at once, if an earlier element has shown that elements are stand-ins.
-    fn next_stacked(&mut self, rows: usize, cx: &mut Cx) -> NextStacked<Element> {
-        if !self.are_planned() || rows == 0 {
+    /// Returns up to `rows` planned rows at once.
+    fn next_stacked(&mut self, rows: usize, cx: &mut Cx) -> NextStacked<I::Item> {
+        if !I::Item::IS_PLANNED || rows == 0 {
             return None;
         }
         if let Err(error) = self.plan_rows(rows, cx) {
             return Some(Err(error));
         }
-        let batch = self.planned.take_batch();
-        cx.produced(self.stage, batch.as_ref().map_or(0, |batch| batch.len as u64), 0);
-        Some(Ok(batch))
+        let batch = I::Item::output(self, |_| Ok(None), |pass| pass.planned.take_batch());
+        if let Ok(Some(batch)) = &batch {
+            cx.produced(self.stage, batch.len as u64, 0);
+        }
+        Some(batch)
     }
 
     fn state(&self) -> Self::State {

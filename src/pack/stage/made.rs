@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::columns::Columns;
+use super::item::PackItem;
 use super::options::WindowPackOptions;
 use super::plan::GroupPlan;
 use super::rows::RowSpec;
-use crate::cx::{Cx, StageId};
+use crate::cx::{Cx, ElementId, StageId};
 use crate::dataset::plan::{Again, Make, Member, Segments};
 use crate::element::{Element, Value};
 use crate::error::{Error, Result};
@@ -108,9 +109,6 @@ fn no_element() -> Error {
     Error::state("a row was planned without an element")
 }
 
-/// Key of a cut element: its border, index and piece.
-type Whole = (u32, u64, u32);
-
 /// Maker of packed rows. An element that is cut over several rows is made only once if these rows are near each other.
 pub(super) struct MakeRows {
     make: Box<dyn Make<Element>>,
@@ -120,12 +118,13 @@ pub(super) struct MakeRows {
     /// Columns and writer, created when the first element shows the dtypes.
     learned: Option<(Columns, Writer)>,
     /// Cut elements that will be used again; `None` for a failed element.
-    again: Again<Whole, Option<Element>>,
+    again: Again<ElementId, Option<Element>>,
     stage: StageId,
 }
 
-fn whole(member: &Member) -> Option<Whole> {
-    member.cut.as_ref().map(|_| (member.leaf, member.slot, member.piece))
+/// Returns the element of a member that is a part of it.
+fn whole(member: &Member) -> Option<ElementId> {
+    member.cut.as_ref().map(|_| member.id)
 }
 
 impl MakeRows {
@@ -169,7 +168,7 @@ impl MakeRows {
         if columns.lists() {
             columns.list(element, lists)?;
         }
-        columns.with_cells(element, |cells| writer.write(cells, cut))
+        element.with_cells(&columns.names, |cells| writer.write(cells, cut))?
     }
 
     /// Writes padding for a failed element into the row under construction.
@@ -179,7 +178,7 @@ impl MakeRows {
             self.learn(&sample)?;
         }
         let mut lens = Vec::new();
-        self.make.lens(member, &mut lens)?;
+        self.make.lens(member.id, &mut lens)?;
         let Some((columns, writer)) = &mut self.learned else { return Err(no_element()) };
         columns.list_nothing(lists);
         writer.leave(&lens, member.cut.as_deref())
@@ -207,7 +206,7 @@ impl MakeRows {
 #[cold]
 fn no_sample(member: &Member) -> Error {
     let text = "it failed, and so did the elements after it, so the shape of its padding is unknown";
-    Error::data(text).index(member.slot)
+    Error::data(text).index(member.id.index)
 }
 
 impl Make<Element> for MakeRows {
@@ -244,7 +243,7 @@ impl Make<Element> for MakeRows {
         let (mut all, mut lens) = (Vec::with_capacity(recipe.len()), Vec::new());
         for member in recipe {
             lens.clear();
-            self.make.lens(member, &mut lens)?;
+            self.make.lens(member.id, &mut lens)?;
             let len = lens.get(of.feature).map_or(0, |&len| len as usize);
             let cells = match (&self.by, member.cut.as_deref()) {
                 (MadeBy::Group(plan), cut) if plan.is_concat() => {

@@ -3,6 +3,7 @@
 mod buckets;
 mod columns;
 mod group;
+mod item;
 mod kernel;
 mod made;
 mod notes;
@@ -22,6 +23,7 @@ mod window;
 
 pub use buckets::{LengthBucketOptions, LengthBuckets, LengthBucketsFlow, LengthBucketsIter, LengthBucketsState};
 pub use group::{GroupPack, GroupPackFlow, GroupPackIter, GroupPackState};
+pub use item::PackItem;
 pub use options::{BinPackOptions, BosHandling, ConcatPackOptions, WindowPackOptions};
 pub use packed_columns::{Labels, PackedColumns, PaddingPositions};
 pub use rows::{OutputNames, RowSpec};

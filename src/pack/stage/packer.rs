@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::columns::{Columns, with_cells_of_row};
+use super::item::PackItem;
 use super::options::WindowPackOptions;
 use super::planned::Waiting;
 use super::sequences::Sequences;
 use crate::dataset::iter::InPlace;
-use crate::dataset::plan::tag_of;
+use crate::dataset::plan::StandIn;
 use crate::element::{Element, Ragged, Value};
 use crate::error::{Error, Result};
 use crate::pack::feature::{Feature, piece_range};
@@ -34,15 +35,15 @@ pub(super) struct Packer {
     sequences: Sequences<Slot>,
     /// Values of the listed meta features of each sequence; empty if no feature is listed.
     listed: VecDeque<Vec<Value>>,
-    /// Replacement for cells, lists and rows if elements are stand-ins.
+    /// Replacement for cells, lists and rows in a plan.
     planned: Option<Waiting>,
     row: Vec<u64>,
     pub(super) lens: Vec<usize>,
 }
 
 /// Element whose pieces enter the window.
-pub(super) struct Entering {
-    pub(super) element: Element,
+pub(super) struct Entering<T> {
+    pub(super) element: T,
     pub(super) number: u64,
     pub(super) piece: u64,
     pub(super) pieces: u64,
@@ -57,13 +58,16 @@ pub(super) struct Slot {
 }
 
 impl Packer {
-    pub(super) fn learn(options: &WindowPackOptions, restored: &HeldState, first: &Element) -> Result<Self> {
+    pub(super) fn learn<T>(options: &WindowPackOptions, restored: &HeldState, first: &T) -> Result<Self>
+    where
+        T: PackItem,
+    {
         let (columns, features) = Columns::learn(&options.rows, first)?;
         let mut planner = WindowPacker::new(&features, options.window)?;
         planner.restore(restored)?;
         let (writer, sequences) = (RowWriter::new(&features, 1)?, Sequences::new(features.len()));
         let (lists, listed, row, lens) = (Vec::new(), VecDeque::new(), Vec::new(), Vec::new());
-        let planned = columns.are_planned().then(|| Waiting::new(options.window.window));
+        let planned = T::IS_PLANNED.then(|| Waiting::new(options.window.window));
         Ok(Self { columns, features, planner, writer, lists, sequences, listed, planned, row, lens })
     }
 
@@ -111,7 +115,7 @@ impl Packer {
         Ok(pieces as u64)
     }
 
-    /// Like [`push_rows`](Self::push_rows), for rows of stand-ins.
+    /// Like [`push_rows`](Self::push_rows), for planned elements.
     pub(super) fn push_planned(
         &mut self,
         rows: &Ragged,
@@ -120,11 +124,11 @@ impl Packer {
         taken: &mut usize,
     ) -> Result<Option<u64>> {
         let Self { planner, planned, lens, .. } = self;
-        let tags = rows.stands_for().and_then(|elements| elements.tags.get(range.clone()));
-        let (Some(tags), Some(planned)) = (tags, planned) else {
+        let ids = rows.ids().and_then(|ids| ids.elements.get(range.clone()));
+        let (Some(ids), Some(planned)) = (ids, planned) else {
             return Err(Error::state("rows do not identify their elements"));
         };
-        for ((row, number), tag) in range.zip(first..).zip(tags) {
+        for ((row, number), id) in range.zip(first..).zip(ids) {
             if planner.is_full() {
                 break;
             }
@@ -133,7 +137,7 @@ impl Packer {
             lens.extend(rows.columns().iter().map(|column| column.len_of(row)));
             match planner.pieces(lens)? {
                 0 => {}
-                1 => planned.enter(planner.push(lens)?, *tag, number, None),
+                1 => planned.enter(planner.push(lens)?, *id, number, None),
                 pieces => return Ok(Some(pieces as u64)),
             }
         }
@@ -141,12 +145,12 @@ impl Packer {
     }
 
     /// Adds a piece of an element to the window.
-    pub(super) fn push(&mut self, entering: &Entering) -> Result<()> {
+    pub(super) fn push<T: PackItem>(&mut self, entering: &Entering<T>) -> Result<()> {
         let Self { columns, features, planner, sequences, listed, planned, lens, .. } = self;
         let Entering { ref element, number, piece, pieces } = *entering;
         let values = if columns.lists() { Some(columns.listed(element)?) } else { None };
-        let tag = if planned.is_some() { Some(tag_of(element)?) } else { None };
-        columns.with_cells(element, |cells| {
+        let id = element.stand_in().map(StandIn::id).transpose()?;
+        element.with_cells(&columns.names, |cells| {
             let cells = features.iter().zip(cells).map(|(feature, cells)| {
                 let range = piece_range(feature, cells.len() / feature.cell, piece as usize);
                 &cells[range.start * feature.cell..range.end * feature.cell]
@@ -154,8 +158,8 @@ impl Packer {
             lens.clear();
             lens.extend(features.iter().zip(cells.clone()).map(|(feature, cells)| cells.len() / feature.cell));
             let ordinal = planner.push(lens)?;
-            if let (Some(planned), Some(tag)) = (planned, tag) {
-                planned.enter(ordinal, tag, number, (pieces != 1).then_some(piece as u32));
+            if let (Some(planned), Some(id)) = (planned, id) {
+                planned.enter(ordinal, id, number, (pieces != 1).then_some(piece as u32));
             } else {
                 let held = ordinal.is_some();
                 let cells = cells.map(|cells| if held { cells } else { &[] });
@@ -163,7 +167,7 @@ impl Packer {
             }
             listed.extend(values);
             Ok(())
-        })
+        })?
     }
 
     /// Plans the next row and writes it after the rows under construction. Returns `false` if there is no row.
@@ -209,20 +213,21 @@ impl Packer {
         Ok(())
     }
 
-    /// Returns the row under construction as an element.
-    pub(super) fn finish_row(&mut self) -> Result<Option<Element>> {
-        if let Some(planned) = &mut self.planned {
-            return Ok((planned.rows.len() > 0).then(|| planned.rows.take()));
-        }
-        let (group, lists) = (self.writer.finish(), self.lists.pop().unwrap_or_default());
-        group.map(|group| self.columns.row(&group.arena, 0, lists)).transpose()
+    /// Returns the planned rows.
+    pub(super) fn planned(&mut self) -> Option<InPlace<StandIn>> {
+        self.planned.as_mut()?.rows.take_batch()
     }
 
-    /// Returns the rows under construction as a batch.
-    pub(super) fn finish_batch(&mut self) -> Result<Option<InPlace<Element>>> {
-        if let Some(planned) = &mut self.planned {
-            return Ok(planned.rows.take_batch());
-        }
+    /// Returns the written row as an element.
+    pub(super) fn written_row(&mut self) -> Result<Option<InPlace<Element>>> {
+        let (group, lists) = (self.writer.finish(), self.lists.pop().unwrap_or_default());
+        let Some(group) = group else { return Ok(None) };
+        let batch = self.columns.row(&group.arena, 0, lists)?;
+        Ok(Some(InPlace { len: 1, bytes: batch.nbytes(), batch }))
+    }
+
+    /// Returns the written rows as a batch.
+    pub(super) fn written_rows(&mut self) -> Result<Option<InPlace<Element>>> {
         let Some(group) = self.writer.finish() else { return Ok(None) };
         let (len, lists) = (group.rows.len(), std::mem::take(&mut self.lists));
         let batch = self.columns.rows(&group.arena, len, &lists)?;
@@ -244,7 +249,7 @@ impl Packer {
     }
 
     /// Returns counts: splits and drops from the planner, everything else from the writer.
-    /// The planner counts everything if elements are stand-ins.
+    /// The planner counts everything in a plan.
     pub(super) fn stats(&self) -> PackStats {
         if self.planned.is_some() {
             return self.planner.stats();

@@ -1,8 +1,8 @@
-//! Bookkeeping for stand-ins: the elements that each packed row contains.
+//! Rows in a plan: the elements that each packed row contains.
 
 use super::kernel::PartOf;
+use crate::cx::ElementId;
 use crate::dataset::plan::PlannedRows;
-use crate::element::Tag;
 
 /// Sequences of a window, and the rows of a batch that are planned from them.
 pub(super) struct Waiting {
@@ -14,8 +14,8 @@ pub(super) struct Waiting {
 /// Sequence of a window.
 #[derive(Clone, Copy, Default)]
 struct Sequence {
-    /// Tag of the element that contains the sequence.
-    tag: Tag,
+    /// Element that contains the sequence.
+    id: ElementId,
     /// Number of the element.
     number: u64,
     /// Number of the piece; `None` if the sequence is the whole element.
@@ -37,10 +37,10 @@ impl Waiting {
 
     /// Adds a sequence. `ordinal` is `None` if the sequence is already in a row of a restored state.
     #[inline]
-    pub(super) fn enter(&mut self, ordinal: Option<u64>, tag: Tag, number: u64, piece: Option<u32>) {
+    pub(super) fn enter(&mut self, ordinal: Option<u64>, id: ElementId, number: u64, piece: Option<u32>) {
         if let Some(ordinal) = ordinal {
             let place = self.place(ordinal);
-            self.ring[place] = Sequence { tag, number, piece };
+            self.ring[place] = Sequence { id, number, piece };
         }
     }
 
@@ -55,8 +55,8 @@ impl Waiting {
     pub(super) fn end_row(&mut self, ordinals: &[u64]) {
         for &ordinal in ordinals {
             match self.ring[self.place(ordinal)] {
-                Sequence { tag, piece: None, .. } => self.rows.push(tag, []),
-                Sequence { tag, piece: Some(piece), .. } => self.rows.push(tag, [piece.into()]),
+                Sequence { id, piece: None, .. } => self.rows.push(id, []),
+                Sequence { id, piece: Some(piece), .. } => self.rows.push(id, [piece.into()]),
             }
         }
         self.rows.end_row();
@@ -68,18 +68,18 @@ impl Waiting {
 pub(super) struct Bins(Vec<PlannedRows>);
 
 impl Bins {
-    /// Adds a part of the element with tag `tag` to a bin.
+    /// Adds a part of element `id` to a bin.
     #[inline]
-    pub(super) fn push(&mut self, bin: usize, tag: Tag, part: PartOf<'_>) {
+    pub(super) fn push(&mut self, bin: usize, id: ElementId, part: PartOf<'_>) {
         if self.0.len() <= bin {
             self.0.resize_with(bin + 1, PlannedRows::default);
         }
         let row = &mut self.0[bin];
         match part {
-            PartOf::All => row.push(tag, []),
-            PartOf::Piece(piece) => row.push(tag, [piece as u64]),
-            PartOf::Cells([from], [takes]) => row.push(tag, [*from as u64, *takes as u64]),
-            PartOf::Cells(from, takes) => row.push(tag, from.iter().chain(takes).map(|&cells| cells as u64)),
+            PartOf::All => row.push(id, []),
+            PartOf::Piece(piece) => row.push(id, [piece as u64]),
+            PartOf::Cells([from], [takes]) => row.push(id, [*from as u64, *takes as u64]),
+            PartOf::Cells(from, takes) => row.push(id, from.iter().chain(takes).map(|&cells| cells as u64)),
         }
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::item::PackItem;
 use super::made::{MadeBy, MakeRows};
 use super::notes::{Notes, TELL_EVERY};
 use super::options::WindowPackOptions;
@@ -33,6 +34,22 @@ impl WindowPackFlow {
     pub(super) fn new(options: WindowPackOptions) -> Self {
         Self(Arc::new(options))
     }
+
+    fn pass<I: DatasetIterator>(&self, parent: I, stage: StageId) -> WindowPackIter<I> {
+        WindowPackIter {
+            parent: Tracked::new(parent),
+            options: self.0.clone(),
+            stage,
+            packer: None,
+            restored: HeldState::default(),
+            first_piece: 0,
+            entering: None,
+            ended: false,
+            rows: 0,
+            told: 0,
+            notes: Notes::default(),
+        }
+    }
 }
 
 impl Facts for WindowPackFlow {
@@ -60,19 +77,7 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for WindowPackFlow {
     type Pass = WindowPackIter<I>;
 
     fn start(&self, parent: I, Start { stage, .. }: Start<'_>) -> Result<Self::Pass> {
-        Ok(WindowPackIter {
-            parent: Tracked::new(parent),
-            options: self.0.clone(),
-            stage,
-            packer: None,
-            restored: HeldState::default(),
-            first_piece: 0,
-            entering: None,
-            ended: false,
-            rows: 0,
-            told: 0,
-            notes: Notes::default(),
-        })
+        Ok(self.pass(parent, stage))
     }
 
     fn asks(&self, _: &[Name]) -> Vec<Name> {
@@ -85,7 +90,7 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for WindowPackFlow {
             return Ok(None);
         }
         let make = MakeRows::new(parent.make, MadeBy::Window(self.0.clone()), at.stage);
-        let pass = Box::new(Flow::start(self, parent.pass, at)?);
+        let pass = Box::new(self.pass(parent.pass, at.stage));
         Ok(Some(Parted::Plan(Plan { pass, make: Box::new(make), single: false, leaves: Vec::new() })))
     }
 
@@ -107,7 +112,7 @@ pub struct WindowPackIter<I: DatasetIterator> {
     /// Pieces of the next element that precede the window of a restored state.
     first_piece: u64,
     /// Element whose pieces enter the window.
-    entering: Option<Entering>,
+    entering: Option<Entering<I::Item>>,
     ended: bool,
     rows: u64,
     /// Value of `rows` at the last update of the report.
@@ -130,7 +135,7 @@ pub struct WindowPackState<S> {
     pub window: HeldState,
 }
 
-impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
+impl<I: DatasetIterator<Item: PackItem>> WindowPackIter<I> {
     /// Reads until the window is full or the data ends.
     fn fill(&mut self, cx: &mut Cx) -> Result<()> {
         while !(self.ended || self.packer.as_ref().is_some_and(|packer| packer.planner.is_full())) {
@@ -170,13 +175,13 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
             }
             let mut taken = 0;
             let pushed = cx.consumed_many(*stage, rows.len(), || {
-                let pieces = match ragged.stands_for() {
-                    Some(_) => packer.push_planned(ragged, rows.clone(), first, &mut taken)?,
-                    None => packer.push_rows(ragged, rows.clone(), first, &mut taken)?,
+                let pieces = match I::Item::IS_PLANNED {
+                    true => packer.push_planned(ragged, rows.clone(), first, &mut taken)?,
+                    false => packer.push_rows(ragged, rows.clone(), first, &mut taken)?,
                 };
                 let Some(pieces) = pieces else { return Ok(None) };
                 let (row, number) = (rows.start + taken - 1, first + taken as u64 - 1);
-                Ok(Some(Entering { element: packer.columns.element(ragged, row)?, number, piece: 0, pieces }))
+                Ok(Some(Entering { element: I::Item::of_row(ragged, &names, row)?, number, piece: 0, pieces }))
             });
             parent.take(taken);
             match pushed {
@@ -192,7 +197,7 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
     }
 
     /// Returns the next piece of the entering element. Clears `entering` at the last piece.
-    fn next_piece(&mut self) -> Option<Entering> {
+    fn next_piece(&mut self) -> Option<Entering<I::Item>> {
         let mut now = self.entering.take_if(|now| now.piece + 1 >= now.pieces).filter(|now| now.piece < now.pieces);
         if let Some(entering) = &mut self.entering {
             let Entering { element, number, piece, pieces } = &*entering;
@@ -203,7 +208,7 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
     }
 
     /// Sets `entering` to an element, with its number of pieces.
-    fn enter(&mut self, element: Element, number: u64, cx: &mut Cx) -> Result<()> {
+    fn enter(&mut self, element: I::Item, number: u64, cx: &mut Cx) -> Result<()> {
         let pieces = self.pieces(&element).map_err(|e| cx.blame(self.stage, NAME, e.index(number)))?;
         let piece = std::mem::take(&mut self.first_piece);
         if piece > pieces {
@@ -214,7 +219,7 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
         Ok(())
     }
 
-    fn pieces(&mut self, element: &Element) -> Result<u64> {
+    fn pieces(&mut self, element: &I::Item) -> Result<u64> {
         let packer = match &mut self.packer {
             Some(packer) => packer,
             None => self.packer.insert(Packer::learn(&self.options, &self.restored, element)?),
@@ -237,7 +242,7 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
     }
 
     /// Returns up to `rows` rows in the memory of a single batch. After an error, earlier rows stay for the next call.
-    fn next_batch(&mut self, rows: usize, cx: &mut Cx) -> Result<Option<InPlace<Element>>> {
+    fn next_batch(&mut self, rows: usize, cx: &mut Cx) -> Result<Option<InPlace<I::Item>>> {
         while self.packer.as_ref().is_some_and(|packer| packer.waiting() < rows) {
             self.fill(cx)?;
             if !self.write_row(cx)? {
@@ -245,7 +250,8 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
             }
         }
         let Some(packer) = &mut self.packer else { return Ok(None) };
-        let batch = packer.finish_batch().map_err(|e| cx.blame(self.stage, NAME, e))?;
+        let batch = I::Item::output(packer, Packer::written_rows, Packer::planned);
+        let batch = batch.map_err(|e| cx.blame(self.stage, NAME, e))?;
         if let Some(batch) = &batch {
             cx.produced(self.stage, batch.len as u64, batch.bytes as u64);
         }
@@ -278,11 +284,11 @@ impl<I: DatasetIterator<Item = Element>> WindowPackIter<I> {
     }
 }
 
-impl<I: DatasetIterator<Item = Element>> DatasetIterator for WindowPackIter<I> {
-    type Item = Element;
+impl<I: DatasetIterator<Item: PackItem>> DatasetIterator for WindowPackIter<I> {
+    type Item = I::Item;
     type State = WindowPackState<I::State>;
 
-    fn next(&mut self, cx: &mut Cx) -> Result<Option<Element>> {
+    fn next(&mut self, cx: &mut Cx) -> Result<Option<I::Item>> {
         self.fill(cx)?;
         let Some(packer) = &mut self.packer else { return Ok(None) };
         if packer.waiting() > 0 || !packer.batches(1)? {
@@ -290,15 +296,16 @@ impl<I: DatasetIterator<Item = Element>> DatasetIterator for WindowPackIter<I> {
         }
         self.write_row(cx)?;
         let Some(packer) = &mut self.packer else { return Ok(None) };
-        let row = packer.finish_row().map_err(|e| cx.blame(self.stage, NAME, e))?;
+        let row = I::Item::output(packer, Packer::written_row, Packer::planned);
+        let row = row.map_err(|e| cx.blame(self.stage, NAME, e))?;
         if let Some(row) = &row {
-            cx.produced(self.stage, 1, row.nbytes() as u64);
+            cx.produced(self.stage, 1, row.bytes as u64);
         }
         self.tell(row.is_none(), cx);
-        Ok(row)
+        Ok(row.map(|row| row.batch))
     }
 
-    fn next_stacked(&mut self, rows: usize, cx: &mut Cx) -> NextStacked<Element> {
+    fn next_stacked(&mut self, rows: usize, cx: &mut Cx) -> NextStacked<I::Item> {
         if let Err(error) = self.fill(cx) {
             return Some(Err(error));
         }

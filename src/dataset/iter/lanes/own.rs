@@ -209,10 +209,10 @@ impl<L: OpenLane> Own<L> {
 
     /// Returns the lane of the element in a recipe, and its place there.
     fn place(&self, recipe: &[Member]) -> Result<(usize, u64)> {
-        let [Member { slot, .. }] = recipe else {
+        let [Member { id, .. }] = recipe else {
             return Err(Error::state(format!("{} elements of lanes are planned, expected 1", recipe.len())));
         };
-        let (lane, place) = place_of(*slot);
+        let (lane, place) = place_of(id.index);
         if lane < self.lanes.len() as u64 && place < self.file.elements_of(lane) {
             return Ok((lane as usize, place));
         }

@@ -8,10 +8,9 @@ use serde::de::DeserializeOwned;
 use super::lane::{LaneMark, LanePosition, MARK_EVERY};
 use super::marks::text_of;
 use super::pass::ReadLanes;
-use crate::cx::{Cx, StageId};
+use crate::cx::{Cx, ElementId, StageId};
 use crate::dataset::iter::Position;
-use crate::dataset::plan::stand_in;
-use crate::element::Element;
+use crate::dataset::plan::StandIn;
 use crate::error::{Error, Result};
 use crate::keys::{LaneFile, stale_lanes};
 
@@ -78,14 +77,14 @@ impl<S: Position> StandIns<S> {
     }
 
     /// Advances a lane that has another element.
-    fn advance(&mut self, at: usize) -> Result<Element> {
+    fn advance(&mut self, at: usize) -> Result<StandIn> {
         let (lane, file) = (at as u64, &self.file);
         let position = self.lanes[at].as_mut().ok_or_else(|| Error::state(format!("lane {lane} has ended")))?;
-        let place = position.given;
+        let number = position.given;
         let is_due = LanePosition::<S>::is_due(position.skip, false);
-        let mark = is_due.then(|| mark_at(file, lane, (place + 1) / MARK_EVERY)).transpose()?;
+        let mark = is_due.then(|| mark_at(file, lane, (number + 1) / MARK_EVERY)).transpose()?;
         position.advance(mark);
-        stand_in(self.leaf, slot_of(lane, place), 0, &[], &[])
+        Ok(StandIn::new(ElementId::new(self.leaf, slot_of(lane, number), 0), &Arc::default(), &[]))
     }
 
     /// Checks that a lane can have this position.
@@ -106,7 +105,7 @@ impl<S: Position> StandIns<S> {
 }
 
 impl<S: Position> ReadLanes<S> for StandIns<S> {
-    type Item = Element;
+    type Item = StandIn;
     /// The made elements are counted, not their stand-ins.
     const IS_COUNTED: bool = false;
 
@@ -118,7 +117,7 @@ impl<S: Position> ReadLanes<S> for StandIns<S> {
         self.lanes[at].as_ref()
     }
 
-    fn next(&mut self, at: usize, _: StageId, _: &mut Cx) -> Option<Result<Element>> {
+    fn next(&mut self, at: usize, _: StageId, _: &mut Cx) -> Option<Result<StandIn>> {
         let given = self.lanes[at].as_ref()?.given;
         if given >= self.file.elements_of(at as u64) {
             self.lanes[at] = None;
