@@ -88,7 +88,7 @@ pub struct Cx {
     last_flush: Instant,
     waiting: Waiting,
     pieces: Box<Pieces>,
-    member: Option<ElementId>,
+    element: Option<ElementId>,
 }
 
 /// A callback to run before this thread waits for other threads.
@@ -139,21 +139,21 @@ impl Cx {
             last_flush: Instant::now(),
             waiting: Waiting::default(),
             pieces: Box::default(),
-            member: None,
+            element: None,
         }
     }
 
     /// Returns the identity of the last element, if keys of stages are recorded. Returns `None` for an element
     /// that shares its record with others.
     #[inline]
-    pub(crate) fn member(&self) -> Option<ElementId> {
-        self.member
+    pub(crate) fn element(&self) -> Option<ElementId> {
+        self.element
     }
 
     /// Sets the identity of the next element.
     #[inline]
-    pub(crate) fn set_member(&mut self, member: Option<ElementId>) {
-        self.member = member;
+    pub(crate) fn set_element(&mut self, element: Option<ElementId>) {
+        self.element = element;
     }
 
     /// Returns the sample in use.

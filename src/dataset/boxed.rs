@@ -137,8 +137,8 @@ impl<D: IterDataset + 'static> ErasedDataset<D::Item> for D {
     }
 
     fn erased_plan(&self, planning: &Planning<'_>) -> Result<Option<Plan<D::Item, AnyState>>> {
-        let Some(Plan { pass, make, single, leaves }) = self.plan(planning)? else { return Ok(None) };
-        Ok(Some(Plan { pass: Box::new(BoxIterator(Box::new(pass))), make, single, leaves }))
+        let Some(Plan { pass, make, single, chains }) = self.plan(planning)? else { return Ok(None) };
+        Ok(Some(Plan { pass: Box::new(BoxIterator(Box::new(pass))), make, single, chains }))
     }
 }
 

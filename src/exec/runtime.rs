@@ -69,8 +69,8 @@ pub struct Runtime {
     demand: Arc<Demand>,
     tuning: Option<Arc<Ours<Tuning>>>,
     keys: Option<Arc<dyn KeySource>>,
-    /// Notes of the keys that pass each border, if keys are recorded.
-    noted: Option<Arc<NotedBorders>>,
+    /// Recorders of the keys that pass each border, if keys are recorded.
+    key_recorders: Option<Arc<KeyRecorders>>,
     /// First reason why the pipeline has no plan.
     unplanned: Arc<OnceLock<String>>,
     deal: Arc<Deal>,
@@ -86,8 +86,8 @@ pub struct Runtime {
     apart: bool,
 }
 
-/// Notes of keys by the id of the border's stage. [`Runtime::noted`] restores their type.
-type NotedBorders = Mutex<HashMap<usize, Arc<dyn Any + Send + Sync>>>;
+/// Recorders of keys by the id of their stage. [`Runtime::key_recorder`] restores their type.
+type KeyRecorders = Mutex<HashMap<usize, Arc<dyn Any + Send + Sync>>>;
 
 /// Evaluator of elements.
 #[derive(Clone, Debug, Default)]
@@ -148,32 +148,32 @@ impl Runtime {
         self.keys.as_deref()
     }
 
-    /// Shares the notes of keys of `others`, if keys are recorded there.
-    pub(crate) fn noting_with(self, others: &Self) -> Self {
-        Self { noted: others.noted.clone(), ..self }
+    /// Shares the recorders of keys of `others`, if keys are recorded there.
+    pub(crate) fn recording_keys_with(self, others: &Self) -> Self {
+        Self { key_recorders: others.key_recorders.clone(), ..self }
     }
 
     /// Enables the recording of keys.
-    pub(crate) fn noting(self) -> Self {
-        Self { noted: Some(Arc::default()), ..self }
+    pub(crate) fn recording_keys(self) -> Self {
+        Self { key_recorders: Some(Arc::default()), ..self }
     }
 
-    /// Adds the notes of the pass over the border `stage`, if keys are recorded.
-    pub(crate) fn have_noted(&self, stage: StageId, noted: impl FnOnce() -> Arc<dyn Any + Send + Sync>) {
-        if let Some(borders) = &self.noted {
-            borders.locked().insert(self.base + stage.0 as usize, noted());
+    /// Adds the recorder of the pass over `stage`, if keys are recorded.
+    pub(crate) fn add_key_recorder(&self, stage: StageId, recorder: impl FnOnce() -> Arc<dyn Any + Send + Sync>) {
+        if let Some(recorders) = &self.key_recorders {
+            recorders.locked().insert(self.base + stage.0 as usize, recorder());
         }
     }
 
-    /// Returns true if keys are recorded. They are noted in the order of the elements, on the thread that reads the elements.
-    pub(crate) fn is_noting(&self) -> bool {
-        self.noted.is_some()
+    /// Returns true if keys are recorded: on the thread that reads the elements, in their order.
+    pub(crate) fn records_keys(&self) -> bool {
+        self.key_recorders.is_some()
     }
 
-    /// Returns the notes of keys that pass the border `stage`, if any.
-    pub(crate) fn noted<N: Any + Send + Sync>(&self, stage: StageId) -> Option<Arc<N>> {
-        let noted = self.noted.as_ref()?.locked().get(&(self.base + stage.0 as usize)).cloned()?;
-        noted.downcast().ok()
+    /// Returns the recorder of the keys that pass `stage`, if any.
+    pub(crate) fn key_recorder<N: Any + Send + Sync>(&self, stage: StageId) -> Option<Arc<N>> {
+        let found = self.key_recorders.as_ref()?.locked().get(&(self.base + stage.0 as usize)).cloned()?;
+        found.downcast().ok()
     }
 
     /// Records the reason why there is no plan, unless a reason is recorded already.

@@ -21,6 +21,11 @@ use crate::exec::{Failed, Runtime};
 use crate::part::Part;
 use crate::spec::chain::Chain;
 
+/// Lets keys measure Python's items.
+pub(crate) fn plan_items() {
+    crate::dataset::plan::read_also(|item| Some(item.downcast_ref::<Item>()?.clone().into_element()));
+}
+
 /// A dataset or a pass whose items are turned into others, under the name of the stage that made them.
 pub(crate) struct Converted<D, F> {
     inner: D,

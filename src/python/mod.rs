@@ -125,7 +125,7 @@ fn _gristmill(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add_class::<far::PyEvaluator>()?;
         module.add_class::<far::PyPooled>()?;
     }
-    crate::dataset::plan::read_also(|item| Some(item.downcast_ref::<item::Item>()?.clone().into_element()));
+    convert::plan_items();
     warnings::listen();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("__optimised__", !cfg!(debug_assertions))?;

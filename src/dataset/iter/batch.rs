@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::dealt::PartPassOf;
 use super::make_batch::MakeBatch;
-use super::planned::planned;
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::Remainder;
@@ -13,6 +12,7 @@ use crate::dataset::map::MapDataset;
 use crate::dataset::memory::{Held, Memory};
 use crate::dataset::node::{Describe, Node};
 use crate::dataset::plan::Planning;
+use crate::dataset::run::evaluate::Gather;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 use crate::dataset::run::evaluate::StackInto;
 use crate::dataset::run::opaque::{debug_name, debug_with_parent};
@@ -24,13 +24,13 @@ use crate::exec::Runtime;
 use crate::part::Part;
 
 /// Rules by which elements become batches, shared by all batches of a stream.
-pub(super) struct Batching<M> {
-    pub(super) size: usize,
-    pub(super) remainder: Remainder,
+pub(in crate::dataset) struct Batching<M> {
+    pub(in crate::dataset) size: usize,
+    pub(in crate::dataset) remainder: Remainder,
     make: M,
     /// True if the elements come from columns.
     stacks: bool,
-    pub(super) stage: StageId,
+    pub(in crate::dataset) stage: StageId,
 }
 
 impl<M> Batching<M> {
@@ -39,7 +39,7 @@ impl<M> Batching<M> {
     }
 
     /// Returns the rules for `size` rows of each batch; `None` if the rows of a batch depend on each other.
-    pub(super) fn of_rows<T>(&self, size: usize) -> Option<Self>
+    pub(in crate::dataset) fn of_rows<T>(&self, size: usize) -> Option<Self>
     where
         M: MakeBatch<T>,
     {
@@ -64,25 +64,48 @@ impl<M> Batching<M> {
         self.make.check()
     }
 
+    /// Starts a pass over the rows of `part` in batches of `parent`. Returns `None` without a plan.
+    ///
+    /// # Errors
+    /// As [`of_plan`](Self::of_plan), and errors of the plan.
+    pub(super) fn part_of<D>(
+        self: &Arc<Self>,
+        parent: &D,
+        run: &Runtime,
+        part: &Part,
+    ) -> Result<Option<PartPassOf<IterBatch<D, M>>>>
+    where
+        D: IterDataset,
+        M: MakeBatch<D::Item>,
+    {
+        let plan = Planning::plan(parent, &[], run)?;
+        plan.map_or(Ok(None), |plan| self.of_plan(plan, run, part))
+    }
+
     /// Returns the memory of a batch and its elements.
     pub(super) fn memory(&self) -> Memory {
         Memory::elements(Held::AtMost(self.size as u64), Held::AtMost(1))
     }
 
     /// Makes a batch of one or more `items`. The report counts it for the stage.
-    pub(super) fn make<T>(&self, items: Vec<T>, cx: &mut Cx) -> Result<M::Batch>
+    pub(in crate::dataset) fn make<T>(&self, items: Vec<T>, cx: &mut Cx) -> Result<M::Batch>
     where
         M: MakeBatch<T>,
     {
         let bytes = self.make.nbytes(&items);
-        let batch = cx.timed_exactly(self.stage, || self.make.make(items, self.size));
+        self.counted(bytes, cx, || self.make.make(items, self.size))
+    }
+
+    /// Calls `make`, and counts its batch and `bytes` for the stage.
+    fn counted<B>(&self, bytes: usize, cx: &mut Cx, make: impl FnOnce() -> Result<B>) -> Result<B> {
+        let batch = cx.timed_exactly(self.stage, make);
         let batch = batch.map_err(|error| cx.blame(self.stage, "batch", error))?;
         cx.produced(self.stage, 1, bytes as u64);
         Ok(batch)
     }
 
     /// Returns true if batches mark the rows that are padding.
-    pub(super) fn says_padding<T>(&self) -> bool
+    pub(in crate::dataset) fn says_padding<T>(&self) -> bool
     where
         M: MakeBatch<T>,
     {
@@ -90,30 +113,17 @@ impl<M> Batching<M> {
     }
 
     /// Makes a batch in which missing items are rows of padding. If all are missing, `like` is the sample for padding.
-    pub(super) fn make_padded<T>(&self, items: Vec<Option<T>>, like: Option<&T>, cx: &mut Cx) -> Result<M::Batch>
+    pub(in crate::dataset) fn make_padded<T>(
+        &self,
+        items: Vec<Option<T>>,
+        like: Option<&T>,
+        cx: &mut Cx,
+    ) -> Result<M::Batch>
     where
         M: MakeBatch<T>,
     {
         let bytes: usize = items.iter().flatten().map(|item| self.make.nbytes(std::slice::from_ref(item))).sum();
-        let batch = cx.timed_exactly(self.stage, || self.make.make_padded(items, like, self.size));
-        let batch = batch.map_err(|error| cx.blame(self.stage, "batch", error))?;
-        cx.produced(self.stage, 1, bytes as u64);
-        Ok(batch)
-    }
-
-    /// Returns the batch of the elements of `dataset` at `indices`, if `dataset` can return it without making
-    /// the elements.
-    pub(super) fn of_columns<D>(&self, dataset: &D, indices: Range<u64>, cx: &mut Cx) -> Option<M::Batch>
-    where
-        D: MapDataset,
-        M: MakeBatch<D::Item>,
-    {
-        if !self.stacks {
-            return None;
-        }
-        let whole = self.make.of_columns(dataset, indices, self.size, cx)?;
-        cx.produced(self.stage, 1, whole.bytes as u64);
-        Some(whole.batch)
+        self.counted(bytes, cx, || self.make.make_padded(items, like, self.size))
     }
 
     /// Returns the next batch, if `parent` writes batches in place. Leaves out an incomplete last batch if the
@@ -132,28 +142,40 @@ impl<M> Batching<M> {
         }
         Some(Ok(batch.map(|batch| batch.batch)))
     }
+}
 
-    /// Returns true if [`stack`](Self::stack) stacks elements of type `T`.
+impl<T: 'static, M: MakeBatch<T>> Gather<T> for Batching<M> {
+    type Whole = M::Batch;
+
+    fn size(&self) -> u64 {
+        self.size as u64
+    }
+
+    fn takes(&self, len: u64) -> bool {
+        len == self.size as u64 || self.remainder == Remainder::Keep
+    }
+
+    fn gather(&self, items: Vec<T>, cx: &mut Cx) -> Result<M::Batch> {
+        self.make(items, cx)
+    }
+
+    fn of_columns<D: MapDataset<Item = T>>(&self, dataset: &D, indices: Range<u64>, cx: &mut Cx) -> Option<M::Batch> {
+        if !self.stacks {
+            return None;
+        }
+        let whole = self.make.of_columns(dataset, indices, self.size, cx)?;
+        cx.produced(self.stage, 1, whole.bytes as u64);
+        Some(whole.batch)
+    }
+
     #[cfg(all(feature = "workers", target_os = "linux"))]
-    pub(super) fn stacks<T>(&self) -> bool
-    where
-        T: 'static,
-        M: MakeBatch<T>,
-    {
+    fn stacks(&self) -> bool {
         TypeId::of::<T>() == TypeId::of::<Element>() && self.make.only_stacks()
     }
 
     /// Makes the batch by calling `stack`. Returns `None` unless the batch is a plain stack of [`Element`]s.
     #[cfg(all(feature = "workers", target_os = "linux"))]
-    #[expect(
-        clippy::ptr_arg,
-        reason = "what type the elements are is asked of the vector: a slice has no size to ask with"
-    )]
-    pub(super) fn stack<T>(&self, items: &Vec<T>, cx: &mut Cx, stack: &mut StackInto<'_>) -> Option<Result<bool>>
-    where
-        T: 'static,
-        M: MakeBatch<T>,
-    {
+    fn stack(&self, items: &Vec<T>, cx: &mut Cx, stack: &mut StackInto<'_>) -> Option<Result<bool>> {
         let elements = (items as &dyn Any).downcast_ref::<Vec<Element>>().filter(|_| self.make.only_stacks())?;
         let bytes = self.make.nbytes(items);
         let elements: Vec<&Element> = elements.iter().collect();
@@ -217,10 +239,7 @@ impl<D: IterDataset, M: MakeBatch<D::Item>> IterDataset for IterBatch<D, M> {
     }
 
     fn iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<PartPassOf<Self>>> {
-        match Planning::plan(&self.parent, &[], run)? {
-            Some(plan) => planned(plan, &self.batching, run, part),
-            None => Ok(None),
-        }
+        self.batching.part_of(&self.parent, run, part)
     }
 }
 

@@ -1,12 +1,9 @@
 //! The cut of a stream: workers evaluate the functions before it, and this process evaluates the later functions.
 
-use super::{IterDataset, PartPassOf};
+use super::IterDataset;
+use super::dataset::same_stream;
 use crate::dataset::node::Node;
-use crate::dataset::plan::{PlanOf, Planning};
 use crate::dataset::stage::Stage;
-use crate::error::Result;
-use crate::exec::Runtime;
-use crate::part::Part;
 
 /// A stream that ends with the last stage in workers. The process that reads the stream applies later functions.
 pub(crate) struct CutStream<D>(D);
@@ -26,19 +23,4 @@ impl<D: Stage> Stage for CutStream<D> {
     }
 }
 
-impl<D: IterDataset> IterDataset for CutStream<D> {
-    type Item = D::Item;
-    type Iter = D::Iter;
-
-    fn iter(&self, run: &Runtime) -> Result<D::Iter> {
-        self.0.iter(run)
-    }
-
-    fn iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<PartPassOf<Self>>> {
-        self.0.iter_part(run, part)
-    }
-
-    fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
-        self.0.plan(planning)
-    }
-}
+same_stream!(CutStream, 0);

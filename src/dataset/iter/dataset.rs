@@ -56,3 +56,33 @@ pub trait IterDataset: Stage + Send + Sync {
         Ok(None)
     }
 }
+
+/// Implements [`IterDataset`] for a stage that leaves its stream `$inner` unchanged.
+macro_rules! same_stream {
+    ($name:ident, $inner:tt) => {
+        impl<D: IterDataset> IterDataset for $name<D> {
+            type Item = D::Item;
+            type Iter = D::Iter;
+
+            fn iter(&self, run: &$crate::Runtime) -> $crate::Result<D::Iter> {
+                self.$inner.iter(run)
+            }
+
+            fn iter_part(
+                &self,
+                run: &$crate::Runtime,
+                part: &$crate::part::Part,
+            ) -> $crate::Result<Option<$crate::dataset::iter::PartPassOf<D>>> {
+                self.$inner.iter_part(run, part)
+            }
+
+            fn plan(
+                &self,
+                planning: &$crate::dataset::plan::Planning<'_>,
+            ) -> $crate::Result<Option<$crate::dataset::plan::PlanOf<D>>> {
+                planning.of(&self.$inner)
+            }
+        }
+    };
+}
+pub(super) use same_stream;

@@ -168,9 +168,9 @@ pub(crate) fn note_keys<D: IterDataset>(
     run: Runtime,
     recorder: &Arc<KeyRecorder>,
 ) -> crate::Result<Runtime> {
-    let planned = Runtime::inline().with_keys(Some(recorder.clone())).noting();
+    let planned = Runtime::inline().with_keys(Some(recorder.clone())).recording_keys();
     if dataset.iter_part(&planned, &Part::whole())?.is_some() {
-        return Ok(run.noting_with(&planned));
+        return Ok(run.recording_keys_with(&planned));
     }
     recorder.refuse(planned.unplanned().unwrap_or(NO_ROWS));
     Ok(run)

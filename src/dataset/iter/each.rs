@@ -7,20 +7,18 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::chunked::{Chunked, Work};
-use super::dealt::left_out;
 use super::flow::{Flow, Flowing, Parted, PartedBy, Start};
 use super::{CounterState, DatasetIterator, FilterState};
-use crate::cx::{Cx, ElementId, StageId};
+use crate::cx::{Cx, StageId};
 use crate::dataset::facts::Facts;
 use crate::dataset::map::{Each, apply};
 use crate::dataset::memory::Memory;
-use crate::dataset::plan::{ByKey, LateKeys, LateNoted, Make, Member, Plan, PlanPass};
+use crate::dataset::plan::{PlanPass, StageRecorder, plan_each};
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::run::thresholds::Watch;
 use crate::dataset::stage::Role;
 use crate::element::{Name, Part, Slot};
-use crate::error::{Error, ErrorKind, Result};
-use crate::exec::Failed;
+use crate::error::{Error, Result};
 
 /// A position of a pass: see [`DatasetIterator::State`].
 #[doc(hidden)]
@@ -203,7 +201,7 @@ where
     fn start(&self, parent: I, Start { stage, run, .. }: Start<'_>) -> Result<Self::Pass> {
         self.each.check()?;
         let made = Chunked::new(parent, Alone(self.each.clone()), stage, run);
-        Ok(IterMappedIter { noted: run.noted(stage), ..IterMappedIter::of(made, self.keep.clone(), stage) })
+        Ok(IterMappedIter { recorder: run.key_recorder(stage), ..IterMappedIter::of(made, self.keep.clone(), stage) })
     }
 
     /// Requests no lengths from the parent: the stage's own keys contain the lengths of its output.
@@ -225,30 +223,10 @@ where
         if self.each.sees_index() {
             return Ok(None);
         }
-        let leaves: Vec<_> = parent.leaves.iter().map(|leaf| leaf.through(&self.each)).collect();
-        let is_as_it_was = planning.names.is_empty() && self.each.role() == Role::Elementwise;
-        let keys = match leaves.as_slice() {
-            _ if is_as_it_was => None,
-            [] => return Ok(None),
-            leaves => match LateKeys::find(leaves, planning)? {
-                Some(keys) => {
-                    let keys = Arc::new(keys);
-                    planning.record_late(stage, &keys);
-                    Some(keys)
-                }
-                None => return Ok(None),
-            },
+        let start = |parent, by_key| {
+            Box::new(IterMappedIter::new(parent, Arc::new(by_key), self.keep.clone(), stage)) as PlanPass<_>
         };
-        let (keep, name) = (self.keep.clone(), self.each.name());
-        let pass: PlanPass<K::State<I::State>> = match &keys {
-            None => Box::new(IterMappedIter::new(parent.pass, Arc::new(AsItIs), keep, stage)),
-            Some(keys) => {
-                let each = Arc::new(ByKey { keys: keys.clone(), name });
-                Box::new(IterMappedIter::new(parent.pass, each, keep, stage))
-            }
-        };
-        let make = Applied { make: parent.make, each: self.each.clone(), keys, single: parent.single, stage };
-        Ok(Some(Parted::Plan(Plan { pass, make: Box::new(make), single: parent.single, leaves })))
+        Ok(plan_each(parent, &self.each, stage, planning, start)?.map(Parted::Plan))
     }
 
     fn unplanned(&self) -> &'static str {
@@ -261,97 +239,6 @@ where
                 "depends on the elements themselves; keys record its decisions only for single records, before packing"
             }
         }
-    }
-}
-
-/// Function of a planned stage that keeps all elements: a stand-in for an element also stands for the result.
-struct AsItIs;
-
-impl Facts for AsItIs {
-    fn name(&self) -> &'static str {
-        "plan"
-    }
-}
-
-impl<T> Each<T> for AsItIs {
-    type Out = T;
-
-    fn apply(&self, _: u64, element: T) -> Result<Option<T>> {
-        Ok(Some(element))
-    }
-}
-
-/// Maker that applies `E` to planned elements.
-struct Applied<T, E> {
-    make: Box<dyn Make<T>>,
-    each: Arc<E>,
-    /// Keys from which dropped elements and output lengths were planned. `None` if the stage keeps all elements and no
-    /// lengths are required.
-    keys: Option<Arc<LateKeys>>,
-    /// True if the function is applied to single elements.
-    single: bool,
-    stage: StageId,
-}
-
-impl<T, E> Applied<T, E> {
-    /// Returns the input element of a planned element, if the two have different numbers within their record.
-    fn parent(&self, recipe: &[Member]) -> Result<Option<Member>> {
-        match (&self.keys, recipe) {
-            (Some(keys), [one]) => Ok(keys.parent(one.id)?.map(|id| Member { id, cut: None })),
-            _ => Ok(None),
-        }
-    }
-}
-
-/// Returns the recipe to request from the parent: `parent` if present, otherwise `recipe`.
-fn in_place_of<'a>(recipe: &'a [Member], parent: &'a Option<Member>) -> &'a [Member] {
-    parent.as_ref().map_or(recipe, std::slice::from_ref)
-}
-
-impl<T: 'static, E: Each<T, Out: 'static>> Make<E::Out> for Applied<T, E> {
-    fn expect(&mut self, recipe: &[Member]) {
-        // If the key lookup fails, `make` returns the error.
-        if let Ok(parent) = self.parent(recipe) {
-            self.make.expect(in_place_of(recipe, &parent));
-        }
-    }
-
-    fn make(&mut self, recipe: &[Member], failed: &Failed, cx: &mut Cx) -> Result<Option<E::Out>> {
-        let parent = self.parent(recipe)?;
-        let made = self.make.make(in_place_of(recipe, &parent), failed, cx)?;
-        let Some(element) = made else { return Ok(None) };
-        let made = apply(&*self.each, self.stage, 0, element, cx);
-        if let (Some(keys), Ok(made), [one]) = (&self.keys, &made, recipe) {
-            let checked = keys.check(made.as_ref(), one.id);
-            checked.map_err(|error| cx.blame(self.stage, self.each.name(), error.index(one.id.index)))?;
-        }
-        match (made, recipe) {
-            (Ok(Some(made)), _) => Ok(Some(made)),
-            (Ok(None), _) => Err(cx.blame(self.stage, self.each.name(), left_out())),
-            (Err(error), [one]) if self.single => failed.pad(error.index(one.id.index)).map(|()| None),
-            // An error of several elements cannot be attributed to one element.
-            (Err(error), _) => Err(error),
-        }
-    }
-
-    fn sample(&mut self, recipe: &[Member]) -> Result<Option<E::Out>> {
-        let parent = self.parent(recipe)?;
-        let Some(element) = self.make.sample(in_place_of(recipe, &parent))? else { return Ok(None) };
-        match apply(&*self.each, self.stage, 0, element, &mut Cx::default()) {
-            Err(error) if error.kind() != ErrorKind::Data => Err(error),
-            made => Ok(made.unwrap_or_default()),
-        }
-    }
-
-    fn lens(&self, id: ElementId, lens: &mut Vec<u32>) -> Result<()> {
-        match &self.keys {
-            Some(keys) => keys.lens(id, lens),
-            None => Err(Error::state("a plan does not contain the lengths of its elements")),
-        }
-    }
-
-    fn forget(&mut self) -> Result<()> {
-        self.make.forget()
     }
 }
 
@@ -392,7 +279,7 @@ where
     /// State after the last element read from the parent, which may be ahead of `keep`.
     read: K,
     /// Notes the keys of the output, if keys are recorded.
-    noted: Option<Arc<LateNoted>>,
+    recorder: Option<Arc<StageRecorder>>,
     stage: StageId,
 }
 
@@ -408,7 +295,7 @@ where
     }
 
     fn of(made: Chunked<I, Alone<E>>, keep: K, stage: StageId) -> Self {
-        Self { made, read: keep.clone(), keep, noted: None, stage }
+        Self { made, read: keep.clone(), keep, recorder: None, stage }
     }
 }
 
@@ -422,13 +309,13 @@ where
     type State = K::State<I::State>;
 
     fn next(&mut self, cx: &mut Cx) -> Result<Option<E::Out>> {
-        let Self { made, keep, read, noted, stage } = self;
+        let Self { made, keep, read, recorder, stage } = self;
         let name = made.name();
         while let Some(made) = made.next(|| read.next_index(), cx)? {
             let index = keep.next_index();
             let made = made.map_err(|error| K::at(error, index))?;
-            if let Some(noted) = noted {
-                noted.note(cx.member(), made.as_ref().map(|made| made as _));
+            if let Some(recorder) = recorder {
+                recorder.record(cx.element(), made.as_ref().map(|made| made as _));
             }
             let judged = keep.judge(made.is_none(), cx);
             judged.map_err(|error| cx.blame(*stage, name, error))?;

@@ -13,7 +13,7 @@ use crate::dataset::facts::Facts;
 use crate::dataset::map::{Each, MapDataset, Mapped};
 use crate::dataset::memory::{Held, Memory};
 use crate::dataset::node::{Describe, Node, Work};
-use crate::dataset::plan::{KeyedPieces, Leaf, OwnPieces, Plan, PlanOf, Planning, Visit};
+use crate::dataset::plan::{Chain, Keyed, Measure, PieceMaker, Plan, PlanOf, Planning, StandIn};
 use crate::dataset::run::chunks::Roots;
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::run::prefix::{Prefix, PrefixOptions, StreamState};
@@ -187,19 +187,19 @@ where
 
     fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
         let prefix = Prefix::new(Roots::new(self.dataset.clone(), None, run, self.stage)?, self.options);
-        let prefix = prefix.noted(run, self.stage);
+        let prefix = prefix.recording(run, self.stage);
         Ok(FanStreamIter { prefix, pieces: Vec::new().into_iter(), given: 0, stage: self.stage })
     }
 
     fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
-        let Some(keys) = planning.keys(&self.dataset, Visit::list())? else { return Ok(None) };
-        planning.record(self.stage, &keys, Visit::<Vec<T>>::list());
-        let leaves = vec![Leaf::of_many(planning.next_leaf(), BoxMap::new(self.dataset.clone()))];
-        let keyed = Arc::new(KeyedPieces::new(keys.clone(), self.dataset.len(), planning));
+        let Some(keys) = planning.keys(&self.dataset, Measure::list())? else { return Ok(None) };
+        planning.record(self.stage, &keys, Measure::<Vec<T>>::list());
+        let chains = vec![Chain::of_many(planning.next_border(), BoxMap::new(self.dataset.clone()))];
+        let keyed = Arc::new(Keyed::<Vec<StandIn>>::new(keys.clone(), self.dataset.len(), planning));
         let prefix = Prefix::new(Roots::new(keyed, None, &planning.run.on_one_thread(), self.stage)?, self.options);
         let pass = FanStreamIter { prefix, pieces: Vec::new().into_iter(), given: 0, stage: self.stage };
-        let make = OwnPieces::new(self.dataset.clone(), keys, self.stage, planning)?;
-        Ok(Some(Plan { pass: Box::new(pass), make: Box::new(make), single: true, leaves }))
+        let make = PieceMaker::new(self.dataset.clone(), keys, self.stage, planning)?;
+        Ok(Some(Plan { pass: Box::new(pass), make: Box::new(make), single: true, chains }))
     }
 }
 
@@ -237,7 +237,7 @@ where
         loop {
             if let Some(piece) = self.pieces.next() {
                 self.given = if self.pieces.len() == 0 { 0 } else { self.given + 1 };
-                cx.set_member(None);
+                cx.set_element(None);
                 cx.produced(self.stage, 1, 0);
                 return Ok(Some(piece));
             }

@@ -11,7 +11,7 @@ use crate::cx::{Cx, StageId};
 use crate::dataset::facts::Facts;
 use crate::dataset::map::{Each, MapFn, TryMapFn};
 use crate::dataset::memory::{Held, Memory};
-use crate::dataset::plan::{Counted, LateNoted, plan_pieces};
+use crate::dataset::plan::{Counted, StageRecorder, plan_fan_out};
 use crate::dataset::run::ahead;
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::stage::Role;
@@ -59,7 +59,7 @@ where
 
     fn start(&self, parent: I, Start { stage, run, .. }: Start<'_>) -> Result<Self::Pass> {
         let opened = Chunked::new(parent, Opens(self.0.clone()), stage, run);
-        Ok(IterFlatMapIter { noted: run.noted(stage), ..IterFlatMapIter::new(opened, stage) })
+        Ok(IterFlatMapIter { recorder: run.key_recorder(stage), ..IterFlatMapIter::new(opened, stage) })
     }
 
     /// Requests no lengths from the parent: the stage's own keys contain the lengths of its pieces.
@@ -75,7 +75,7 @@ where
         let (Parted::Plan(parent), Start { stage, planning: Some(planning), .. }) = (parent, at) else {
             return Ok(None);
         };
-        let plan = plan_pieces(parent, Listed(self.0.clone()), stage, planning, |parent, pieces| {
+        let plan = plan_fan_out(parent, Listed(self.0.clone()), stage, planning, |parent, pieces| {
             Box::new(IterFlatMapIter::new(Chunked::inline(parent, Opens(Arc::new(pieces)), stage), stage))
         })?;
         Ok(plan.map(Parted::Plan))
@@ -176,7 +176,7 @@ where
     opened: Chunked<I, Opens<E>>,
     open: Option<Open<I::State, Pieces<C>>>,
     /// Notes the keys of the output, if keys are recorded.
-    noted: Option<Arc<LateNoted>>,
+    recorder: Option<Arc<StageRecorder>>,
     stage: StageId,
 }
 
@@ -207,14 +207,14 @@ where
     E: Each<I::Item, Out = C> + 'static,
 {
     fn new(opened: Chunked<I, Opens<E>>, stage: StageId) -> Self {
-        Self { opened, open: None, noted: None, stage }
+        Self { opened, open: None, recorder: None, stage }
     }
 
     /// Opens the next element of the parent. Returns `false` at the parent's end.
     fn open_next(&mut self, cx: &mut Cx) -> Result<bool> {
         let before = self.opened.state();
         let Some(pieces) = self.opened.next(|| 0, cx)? else { return Ok(false) };
-        let counted = self.noted.as_ref().and_then(|noted| noted.begin(cx.member()));
+        let counted = self.recorder.as_ref().and_then(|recorder| recorder.begin(cx.element()));
         self.open = pieces?.map(|pieces| Open { before, pieces, given: 0, counted });
         Ok(true)
     }
@@ -234,15 +234,15 @@ where
             if let Some(open) = &mut self.open {
                 if let Some(piece) = cx.consumed(self.stage, || open.pieces.next()) {
                     open.given += 1;
-                    if let Some(noted) = &self.noted {
-                        noted.count(&mut open.counted, &piece);
+                    if let Some(recorder) = &self.recorder {
+                        recorder.count(&mut open.counted, &piece);
                     }
-                    cx.set_member(None);
+                    cx.set_element(None);
                     cx.produced(self.stage, 1, 0);
                     return Ok(Some(piece));
                 }
-                if let Some((noted, open)) = self.noted.as_ref().zip(self.open.take()) {
-                    noted.end(open.counted);
+                if let Some((recorder, open)) = self.recorder.as_ref().zip(self.open.take()) {
+                    recorder.end(open.counted);
                 }
                 self.open = None;
             }

@@ -127,7 +127,7 @@ macro_rules! hands_on {
         {
             use $crate::dataset::iter::Parted;
             match parent {
-                Parted::Plan(plan) => Ok(plan.handing_on(|pass| Flow::start(self, pass, at))?.map(Parted::Plan)),
+                Parted::Plan(plan) => Ok(plan.pass_on(|pass| Flow::start(self, pass, at))?.map(Parted::Plan)),
                 Parted::Rows(pass) if $batches => Ok(Some(Parted::Rows(Box::new(Flow::start(self, pass, at)?)))),
                 Parted::Rows(_) => Ok(None),
             }

@@ -26,8 +26,6 @@ mod map_with_index;
 mod mix;
 mod open_lane;
 mod pass;
-mod planned;
-mod planned_deal;
 mod random_map;
 pub(super) mod rebatch;
 mod repeat;
@@ -42,6 +40,7 @@ mod zip;
 
 use super::entry::StageEntry;
 
+pub(in crate::dataset) use self::batch::Batching;
 pub use self::batch::{IterBatch, IterBatchIter};
 pub use self::cache::{CacheFlow, CacheState, IterCache, IterCacheIter};
 #[cfg(any(all(test, feature = "spec"), feature = "python"))]
@@ -72,7 +71,6 @@ pub use self::map_with_index::{
 pub use self::mix::{Effective, IterMix, IterMixIter, MixOrigin, MixProgress, MixState, mix};
 pub use self::open_lane::{Lanes, MadeLanes, OpenLane};
 pub use self::pass::{InPlace, NextStacked};
-pub(crate) use self::planned::{PlanBatches, PlannedOwn, pass_over_plan};
 pub use self::random_map::{IterRandomMap, IterTryRandomMap};
 pub use self::rebatch::{IterRebatch, IterRebatchIter, RebatchFlow, RebatchState};
 pub use self::repeat::{IterRepeat, IterRepeatIter, RepeatFlow, RepeatState};

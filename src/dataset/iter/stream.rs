@@ -7,7 +7,9 @@ use crate::cx::{Cx, StageId};
 use crate::dataset::BoxMap;
 use crate::dataset::map::{Filter, Map, MapDataset, MapDatasetExt, TryMap};
 use crate::dataset::node::{Describe, Node, Work};
-use crate::dataset::plan::{Keyed, LateNotes, Leaf, Own, Plan, PlanOf, Planning, PrefixKeys, Visit};
+use crate::dataset::plan::{
+    Chain, ChainRecorder, ElementMaker, Keyed, Measure, Plan, PlanOf, Planning, PrefixKeys, StandIn,
+};
 use crate::dataset::run::chunks::Roots;
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::run::prefix::{Prefix, PrefixOptions, StreamState};
@@ -174,13 +176,13 @@ where
 
     fn iter(&self, run: &Runtime) -> Result<StreamIter<D>> {
         let roots = Roots::new(self.dataset.clone(), None, run, self.stage)?;
-        Ok(StreamIter { prefix: Prefix::new(roots, self.options).noted(run, self.stage), stage: self.stage })
+        Ok(StreamIter { prefix: Prefix::new(roots, self.options).recording(run, self.stage), stage: self.stage })
     }
 
     fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
-        let Some(keys) = planning.keys(&self.dataset, Visit::element())? else { return Ok(None) };
-        let noted = planning.record(self.stage, &keys, Visit::<D::Item>::element());
-        self.plan_by(keys, noted, planning).map(Some)
+        let Some(keys) = planning.keys(&self.dataset, Measure::element())? else { return Ok(None) };
+        let recorder = planning.record(self.stage, &keys, Measure::<D::Item>::element());
+        self.plan_by(keys, recorder, planning).map(Some)
     }
 }
 
@@ -199,15 +201,15 @@ where
     fn plan_by(
         &self,
         keys: Arc<PrefixKeys>,
-        noted: Option<Arc<LateNotes>>,
+        recorder: Option<Arc<ChainRecorder>>,
         planning: &Planning<'_>,
     ) -> Result<PlanOf<Self>> {
-        let leaves = vec![Leaf::new(planning.next_leaf(), BoxMap::new(self.dataset.clone()), noted)];
-        let keyed = Arc::new(Keyed::new(keys.clone(), self.dataset.len(), planning));
+        let chains = vec![Chain::new(planning.next_border(), BoxMap::new(self.dataset.clone()), recorder)];
+        let keyed = Arc::new(Keyed::<StandIn>::new(keys.clone(), self.dataset.len(), planning));
         let roots = Roots::new(keyed, None, &planning.run.on_one_thread(), self.stage)?.planned();
         let pass = StreamIter { prefix: Prefix::new(roots, self.options), stage: self.stage };
-        let make = Own::new(self.dataset.clone(), keys, self.stage, planning)?;
-        Ok(Plan { pass: Box::new(pass), make: Box::new(make), single: true, leaves })
+        let make = ElementMaker::new(self.dataset.clone(), keys, self.stage, planning)?;
+        Ok(Plan { pass: Box::new(pass), make: Box::new(make), single: true, chains })
     }
 }
 
@@ -230,7 +232,7 @@ where
     fn next(&mut self, cx: &mut Cx) -> Result<Option<D::Item>> {
         let next = self.prefix.next(cx, |_| false)?;
         if next.is_some() {
-            self.prefix.say_member(cx);
+            self.prefix.identify(cx);
             cx.produced(self.stage, 1, 0);
         }
         Ok(next)

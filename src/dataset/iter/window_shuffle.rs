@@ -112,7 +112,7 @@ impl<I: DatasetIterator> IterWindowShuffleIter<I> {
             match self.parent.next(cx)? {
                 Some(element) => {
                     self.filling.push(element);
-                    self.members.fill(self.filling.len(), cx.member());
+                    self.members.fill(self.filling.len(), cx.element());
                 }
                 None => break,
             }
@@ -176,7 +176,7 @@ impl<I: DatasetIterator<Item: Send>> DatasetIterator for IterWindowShuffleIter<I
             self.fill(cx)?;
         }
         let Some(element) = self.shuffled.pop() else { return Ok(None) };
-        cx.set_member(self.members.pop());
+        cx.set_element(self.members.pop());
         self.given += 1;
         if self.shuffled.is_empty() {
             (self.number, self.given) = (self.number + 1, 0);
@@ -287,7 +287,7 @@ mod tests {
 
         fn next(&mut self, cx: &mut Cx) -> Result<Option<u64>> {
             let next = (self.0 < self.1).then_some(self.0);
-            cx.set_member(next.map(|number| ElementId::new(7, number + 100, 0)));
+            cx.set_element(next.map(|number| ElementId::new(7, number + 100, 0)));
             self.0 += u64::from(next.is_some());
             Ok(next)
         }
@@ -313,7 +313,7 @@ mod tests {
             restored.restore(state, &mut cx).unwrap();
             for _ in given..10 {
                 let number = restored.next(&mut cx).unwrap().unwrap();
-                assert_eq!(cx.member(), Some(ElementId::new(7, number + 100, 0)), "{number} after {given}");
+                assert_eq!(cx.element(), Some(ElementId::new(7, number + 100, 0)), "{number} after {given}");
             }
             assert_eq!(restored.next(&mut cx).unwrap(), None);
             iter.next(&mut cx).unwrap();

@@ -1,6 +1,6 @@
 //! Plans of several parents whose elements are interleaved.
 
-use super::{Leaf, Make, Member, PlanOf, PlanPass, Planning};
+use super::{Chain, Make, Member, PlanOf, PlanPass, Planning};
 use crate::cx::{Cx, ElementId};
 use crate::dataset::IterDataset;
 use crate::dataset::iter::DatasetIterator;
@@ -24,9 +24,9 @@ struct Branch<T> {
     offset: usize,
 }
 
-/// The pass of each parent with the stage id of its first stage, the makers, and the leaves of all parents.
+/// The pass of each parent with the stage id of its first stage, the makers, and the chains of all parents.
 type Planned<D> =
-    (Vec<(PlanPass<StateOf<D>>, usize)>, Branches<<D as IterDataset>::Item>, Vec<Leaf<<D as IterDataset>::Item>>);
+    (Vec<(PlanPass<StateOf<D>>, usize)>, Branches<<D as IterDataset>::Item>, Vec<Chain<<D as IterDataset>::Item>>);
 
 type StateOf<D> = <<D as IterDataset>::Iter as DatasetIterator>::State;
 
@@ -46,7 +46,7 @@ impl<T> Branches<T> {
         let also = also.filter(|also| planning.names.iter().all(|name| name.as_str() != *also));
         let names: Vec<Name> = planning.names.iter().cloned().chain(also.map(Name::new)).collect();
         let planning = planning.asking(&names);
-        let (mut passes, mut branches, mut leaves) = (Vec::new(), Vec::new(), Some(Vec::new()));
+        let (mut passes, mut branches, mut chains) = (Vec::new(), Vec::new(), Some(Vec::new()));
         for (parent, offset) in parents.iter().zip(offsets(parents)) {
             let planning = planning.offset(offset);
             let plan: Option<PlanOf<D>> = planning.of(parent)?;
@@ -56,12 +56,12 @@ impl<T> Branches<T> {
                 return Ok(None);
             };
             passes.push((plan.pass, offset));
-            // Later stages need the leaves of all parents. If a parent has none, the result is empty.
-            leaves = leaves.filter(|_| !plan.leaves.is_empty());
-            leaves.iter_mut().for_each(|leaves| leaves.append(&mut plan.leaves));
-            branches.push(Branch { make: plan.make, end: planning.next_leaf(), offset });
+            // Later stages need the chains of all parents. If a parent has none, the result is empty.
+            chains = chains.filter(|_| !plan.chains.is_empty());
+            chains.iter_mut().for_each(|chains| chains.append(&mut plan.chains));
+            branches.push(Branch { make: plan.make, end: planning.next_border(), offset });
         }
-        Ok(Some((passes, Self { branches, width }, leaves.unwrap_or_default())))
+        Ok(Some((passes, Self { branches, width }, chains.unwrap_or_default())))
     }
 
     /// Returns the branch that makes an element.

@@ -1,67 +1,60 @@
-//! Plans: the member elements of each row, computed from keys, so that rows of other hosts are never evaluated.
+//! Plans: the elements of each row, computed from keys, so that rows of other hosts are never evaluated.
 //!
 //! A *key* records whether an element is kept, and its lengths. Stages after the border decide by keys alone. A plan is
-//! a pass of these stages over *stand-ins*: elements of the right length without payload. Each planned row lists its
-//! member elements. A separate maker makes the requested rows and evaluates no other elements.
+//! a pass of these stages over *stand-ins*, which have an identity and lengths, but no payload. Each planned row lists its
+//! members: elements, or parts of elements. A separate maker makes the requested rows and evaluates no other elements.
 //!
-//! Each stage therefore has a single implementation, which does not distinguish a plan from a pass. Packing is the
-//! exception: for stand-ins it skips writing cells. It reads stand-ins as rows, as it reads sequences from columns. It
-//! yields many planned rows at a time, as columns of numbers. Stand-ins then need no separate memory.
+//! Each stage therefore has a single implementation, for plans and passes alike. The README of the folder explains the
+//! parts.
 
-mod again;
+mod batches;
+mod border_makers;
 mod branches;
+mod chain;
+mod deal;
 mod keyed;
-mod keys;
-mod late_keys;
-mod late_noted;
-mod late_notes;
-mod late_pieces;
-mod leaf;
-mod noted;
-mod own;
-mod own_pieces;
-mod pieces;
+mod make;
+mod measure;
+mod prefix_keys;
+mod recorder;
 mod records;
+mod reuse;
 mod rows;
-mod sources;
-mod stale;
+mod stage_keys;
+mod stage_makers;
 mod stand_in;
-mod visit;
 
 use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
-pub(crate) use again::Again;
+pub(crate) use batches::{PlanBatches, PlannedOwn, pass_over_plan};
+pub(in crate::dataset) use border_makers::{ElementMaker, PieceMaker};
 pub(in crate::dataset) use branches::Branches;
-pub(in crate::dataset) use keyed::{Keyed, KeyedPieces};
-pub(in crate::dataset) use keys::PrefixKeys;
-pub(in crate::dataset) use late_keys::{ByKey, LateKeys};
-pub(in crate::dataset) use late_noted::{Counted, LateNoted};
-pub(in crate::dataset) use late_notes::LateNotes;
-pub(in crate::dataset) use late_pieces::plan_pieces;
-pub(crate) use leaf::Leaf;
+pub(crate) use chain::Chain;
 #[cfg(feature = "python")]
-pub(crate) use leaf::Turn;
-pub(in crate::dataset) use noted::Noted;
-pub(in crate::dataset) use own::Own;
-pub(in crate::dataset) use own_pieces::OwnPieces;
-pub(crate) use rows::PlannedRows;
+pub(crate) use chain::Turn;
+pub(in crate::dataset) use keyed::Keyed;
+pub(crate) use make::{Make, Segments};
+#[cfg(feature = "python")]
+pub(crate) use measure::read_also;
+pub(in crate::dataset) use measure::{Measure, cells_of};
+pub(in crate::dataset) use prefix_keys::PrefixKeys;
+pub(in crate::dataset) use recorder::{BorderRecorder, ChainRecorder, Counted, StageRecorder};
+pub(crate) use reuse::Reuse;
+pub(crate) use rows::{Member, PlannedRows, Recipe};
+pub(in crate::dataset) use stage_makers::{plan_each, plan_fan_out};
 pub use stand_in::StandIn;
-pub(crate) use stand_in::zeros;
-pub(crate) use stand_in::{Content, Member, Recipe};
-#[cfg(feature = "python")]
-pub(crate) use visit::read_also;
-pub(in crate::dataset) use visit::{Visit, cells_of};
+pub(crate) use stand_in::{Content, zeros};
 
-use self::visit::texts;
+use self::measure::texts;
 use super::iter::DatasetIterator;
-use crate::cx::{Cx, ElementId, StageId};
+use crate::cx::StageId;
 use crate::dataset::stage::{Role, Stage};
 use crate::dataset::{IterDataset, MapDataset};
 use crate::element::Name;
-use crate::error::{Error, Result};
-use crate::exec::{Failed, Runtime};
+use crate::error::Result;
+use crate::exec::Runtime;
 
 /// The plan of a stream of `T` whose passes have state `S`.
 pub struct Plan<T, S> {
@@ -69,11 +62,10 @@ pub struct Plan<T, S> {
     pub(crate) pass: PlanPass<S>,
     /// The maker of the planned elements or rows.
     pub(crate) make: Box<dyn Make<T>>,
-    /// True if each stand-in is a single element and the requested lengths are known.
+    /// True if each stand-in represents a single element, with the requested lengths.
     pub(crate) single: bool,
-    /// The borders, each with the later stages that see single elements. Empty for rows of several elements, and if the
-    /// records are a stream.
-    pub(crate) leaves: Vec<Leaf<T>>,
+    /// The chain of each border, up to this stage. Empty for rows of several elements, and if the records are a stream.
+    pub(crate) chains: Vec<Chain<T>>,
 }
 
 /// A pass over stand-ins. Its states are states of the pass over the elements.
@@ -82,74 +74,10 @@ pub type PlanPass<S> = Box<dyn DatasetIterator<Item = StandIn, State = S>>;
 /// The plan of the stream `D`.
 pub type PlanOf<D> = Plan<<D as IterDataset>::Item, <<D as IterDataset>::Iter as DatasetIterator>::State>;
 
-/// Makes planned elements or rows, in the expected order.
-pub(crate) trait Make<T>: Send {
-    /// Announces a recipe that [`make`](Self::make) will receive, so that its elements are evaluated ahead.
-    fn expect(&mut self, recipe: &[Member]);
-
-    /// Makes the element or row of `recipe`. `failed` is the policy for failed elements.
-    ///
-    /// If the policy is padding, a failed member of a row becomes padding in the row. Returns `None` for a single
-    /// element that failed.
-    ///
-    /// # Errors
-    /// Errors of the evaluation, and [`ErrorKind::Data`](crate::ErrorKind::Data) if an element does not match its key.
-    fn make(&mut self, recipe: &[Member], failed: &Failed, cx: &mut Cx) -> Result<Option<T>>;
-
-    /// Makes an element or row from indices near a failed `recipe`, as a sample for padding. Returns `None` if
-    /// all of them fail.
-    ///
-    /// # Errors
-    /// Errors of the evaluation other than bad data.
-    fn sample(&mut self, recipe: &[Member]) -> Result<Option<T>> {
-        let _ = recipe;
-        Ok(None)
-    }
-
-    /// Appends the lengths of an element's requested arrays to `lens`, according to its key.
-    ///
-    /// # Errors
-    /// Errors of the key lookup, and [`ErrorKind::State`](crate::ErrorKind::State) if the maker has no keys.
-    fn lens(&self, id: ElementId, lens: &mut Vec<u32>) -> Result<()> {
-        let _ = (id, lens);
-        Err(Error::state("a plan does not contain the lengths of its elements"))
-    }
-
-    /// Finds the first array whose name `is_it` accepts. Returns `None` unless keys determine the segments of this
-    /// array.
-    fn find_segments(&self, is_it: &mut dyn FnMut(&str) -> bool) -> Option<Segments> {
-        let _ = is_it;
-        None
-    }
-
-    /// Returns the lengths of the segments of `recipe` in the array `of`, in order.
-    ///
-    /// # Errors
-    /// Errors of [`lens`](Self::lens).
-    fn segments(&self, recipe: &[Member], of: &Segments) -> Result<Vec<u64>> {
-        let _ = (recipe, of);
-        Err(Error::state("a plan does not contain the segments of its rows"))
-    }
-
-    /// Discards the expected recipes, because the plan moves to another position.
-    fn forget(&mut self) -> Result<()>;
-}
-
 /// The default reason for a stage without a plan.
 pub(crate) const UNPLANNED: &str = "cannot plan its rows, so it needs the elements themselves";
 /// The reason for the source of a stream.
 const IN_ORDER: &str = "is read in order, and keys describe records with random access";
-
-/// An array of segment ids in planned rows.
-#[derive(Clone, Debug)]
-pub(crate) struct Segments {
-    /// The name of the array.
-    pub(crate) name: String,
-    /// The number of its feature.
-    pub(crate) feature: usize,
-    /// True if the array has the segment ids of targets. Each segment is then one cell shorter.
-    pub(crate) of_targets: bool,
-}
 
 /// The context in which a plan starts.
 pub struct Planning<'a> {
@@ -157,7 +85,8 @@ pub struct Planning<'a> {
     pub(crate) run: Runtime,
     /// The arrays whose lengths later stages request.
     pub(crate) names: &'a [Name],
-    leaves: &'a Cell<u32>,
+    /// The number of the next border.
+    border: &'a Cell<u32>,
 }
 
 impl Planning<'_> {
@@ -169,8 +98,7 @@ impl Planning<'_> {
 
     /// Calls `plan` with the context of a new plan.
     pub(in crate::dataset) fn start<R>(run: &Runtime, names: &[Name], plan: impl FnOnce(&Planning<'_>) -> R) -> R {
-        let leaves = Cell::new(0);
-        plan(&Planning { run: run.clone(), names, leaves: &leaves })
+        plan(&Planning { run: run.clone(), names, border: &Cell::new(0) })
     }
 
     /// Plans the parent of a stage. If the parent has no plan, notes the reason for the earliest stage without a plan.
@@ -193,56 +121,55 @@ impl Planning<'_> {
 
     /// Returns a context that requests the lengths of the arrays `names` instead.
     pub(crate) fn asking<'a>(&'a self, names: &'a [Name]) -> Planning<'a> {
-        Planning { run: self.run.clone(), names, leaves: self.leaves }
+        Planning { run: self.run.clone(), names, border: self.border }
     }
 
     /// Returns a context for a parent whose stage ids are higher by `stages`.
     pub(crate) fn offset(&self, stages: usize) -> Planning<'_> {
-        Planning { run: self.run.offset(stages), names: self.names, leaves: self.leaves }
+        Planning { run: self.run.offset(stages), names: self.names, border: self.border }
     }
 
     /// Finds the keys of a prefix, with the requested lengths. Returns `None` if there are none. Returns `None` in a
     /// worker process, whose tasks list the elements to evaluate.
-    pub(in crate::dataset) fn keys<D>(&self, prefix: &Arc<D>, visit: Visit<D::Item>) -> Result<Option<Arc<PrefixKeys>>>
+    pub(in crate::dataset) fn keys<D>(
+        &self,
+        prefix: &Arc<D>,
+        measure: Measure<D::Item>,
+    ) -> Result<Option<Arc<PrefixKeys>>>
     where
         D: MapDataset + 'static,
     {
         if self.run.is_serving() {
             return Ok(None);
         }
-        PrefixKeys::find(prefix, self.names, visit, &self.run)
+        PrefixKeys::find(prefix, self.names, measure, &self.run)
     }
 
-    /// Makes the pass over the border `stage` note the keys of the elements that it evaluates, if keys are recorded.
-    /// Returns the list to which later stages add their keys; `None` if keys are not recorded.
+    /// Makes the pass over the border `stage` record the keys of the elements that it evaluates, if keys are recorded.
+    /// Returns the recorder of the stages after the border; `None` if keys are not recorded.
     pub(in crate::dataset) fn record<T: 'static>(
         &self,
         stage: StageId,
         keys: &Arc<PrefixKeys>,
-        visit: Visit<T>,
-    ) -> Option<Arc<LateNotes>> {
-        let mut late: Option<Arc<LateNotes>> = None;
-        self.run.have_noted(stage, || {
-            let notes = late.insert(Arc::default());
-            let (leaf, names) = (self.next_leaf(), texts(self.names));
-            Arc::new(Noted { leaf, keys: keys.clone(), names, visit, late: notes.clone() })
+        measure: Measure<T>,
+    ) -> Option<Arc<ChainRecorder>> {
+        let mut chain: Option<Arc<ChainRecorder>> = None;
+        self.run.add_key_recorder(stage, || {
+            let chain = chain.insert(Arc::default()).clone();
+            let (border, names) = (self.next_border(), texts(self.names));
+            Arc::new(BorderRecorder { border, keys: keys.clone(), names, measure, chain })
         });
-        late
-    }
-
-    /// Makes the pass over `stage`, which is after the border, note these keys, if keys are recorded.
-    pub(in crate::dataset) fn record_late(&self, stage: StageId, keys: &Arc<LateKeys>) {
-        self.run.have_noted(stage, || Arc::new(LateNoted(keys.clone())));
+        chain
     }
 
     /// Returns the number of the next border.
-    pub(crate) fn next_leaf(&self) -> u32 {
-        self.leaves.get()
+    pub(crate) fn next_border(&self) -> u32 {
+        self.border.get()
     }
 
     /// Returns the number of the next border and increments it.
-    pub(in crate::dataset) fn take_leaf(&self) -> u32 {
-        self.leaves.replace(self.leaves.get() + 1)
+    pub(in crate::dataset) fn take_border(&self) -> u32 {
+        self.border.replace(self.next_border() + 1)
     }
 }
 
@@ -259,8 +186,8 @@ impl<T, S> Plan<T, S> {
         T: Send + 'static,
         U: 'static,
     {
-        let leaves = self.leaves.into_iter().map(|leaf| leaf.turned(convert, turn)).collect();
-        Plan { pass: self.pass, make: Box::new(make(self.make)), single: self.single, leaves }
+        let chains = self.chains.into_iter().map(|chain| chain.turned(convert, turn)).collect();
+        Plan { pass: self.pass, make: Box::new(make(self.make)), single: self.single, chains }
     }
 
     /// Returns the plan of a stage that changes only the number or order of elements. `start` starts its pass over the
@@ -273,17 +200,17 @@ impl<T, S> Plan<T, S> {
         P: DatasetIterator<Item = StandIn> + 'static,
         T: 'static,
     {
-        let leaves = self.leaves.into_iter().map(Leaf::unnoted).collect();
-        Plan { leaves, ..self }.handing_on(start)
+        let chains = self.chains.into_iter().map(Chain::unrecorded).collect();
+        Plan { chains, ..self }.pass_on(start)
     }
 
-    /// Like [`through`](Self::through), for a stage that reports by [`Cx::member`] which element it yields.
-    pub(crate) fn handing_on<P>(self, start: impl FnOnce(PlanPass<S>) -> Result<P>) -> Result<Option<Plan<T, P::State>>>
+    /// Like [`through`](Self::through), for a stage that reports by [`Cx::element`](crate::cx::Cx::element) which element it yields.
+    pub(crate) fn pass_on<P>(self, start: impl FnOnce(PlanPass<S>) -> Result<P>) -> Result<Option<Plan<T, P::State>>>
     where
         P: DatasetIterator<Item = StandIn> + 'static,
     {
-        let Self { pass, make, single, leaves } = self;
-        Ok(Some(Plan { pass: Box::new(start(pass)?), make, single, leaves }))
+        let Self { pass, make, single, chains } = self;
+        Ok(Some(Plan { pass: Box::new(start(pass)?), make, single, chains }))
     }
 }
 

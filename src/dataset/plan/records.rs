@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::sources::SourceOf;
-use super::visit::{Visit, bad, texts};
+use super::measure::{Measure, bad, texts};
+use super::prefix_keys::SourceOf;
 use crate::cx::Cx;
 use crate::dataset::bring;
 use crate::dataset::map::MapDataset;
@@ -26,13 +26,13 @@ pub(super) struct RecordsOf<D: MapDataset> {
     /// The arrays whose lengths are requested, as names and as texts.
     arrays: Vec<Name>,
     texts: Vec<String>,
-    visit: Visit<D::Item>,
+    measure: Measure<D::Item>,
 }
 
 impl<D: MapDataset> RecordsOf<D> {
-    pub(super) fn new(prefix: Arc<D>, source: SourceOf, names: &[Name], visit: Visit<D::Item>) -> Self {
+    pub(super) fn new(prefix: Arc<D>, source: SourceOf, names: &[Name], measure: Measure<D::Item>) -> Self {
         let texts = texts(names);
-        Self { prefix, source, columns: visit.columns(&texts), arrays: names.to_vec(), texts, visit }
+        Self { prefix, source, columns: measure.columns(&texts), arrays: names.to_vec(), texts, measure }
     }
 }
 
@@ -62,7 +62,7 @@ impl<D: MapDataset> RecordsOf<D> {
         for (slot, record) in evaluated.into_iter().zip(records) {
             lens.clear();
             let key = match slot {
-                Ok(yielded) => self.visit.key_of(yielded.as_ref(), &self.texts, &mut lens),
+                Ok(yielded) => self.measure.key_of(yielded.as_ref(), &self.texts, &mut lens),
                 Err(error) => bad(error),
             };
             take(key.map_err(|error| error.index(*record))?, &lens);

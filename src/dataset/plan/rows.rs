@@ -1,11 +1,22 @@
 //! Planned rows and their member elements, stored as columns of numbers without an allocation per row.
 
 use super::PlanPass;
-use super::stand_in::{Content, Member, Recipe, StandIn};
+use super::stand_in::{Content, StandIn};
 use crate::cx::{Cx, ElementId};
 use crate::dataset::iter::{DatasetIterator, InPlace, Position};
 use crate::element::StreamHasher;
 use crate::error::Result;
+
+/// An element of a planned row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Member {
+    pub(crate) id: ElementId,
+    /// The part of the element in the row. The stage that cuts the element defines its meaning.
+    pub(crate) cut: Option<Box<[u64]>>,
+}
+
+/// The elements from which a planned element or row is made, in order.
+pub(crate) type Recipe = Box<[Member]>;
 
 /// Planned rows, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,17 +7,6 @@ use crate::cx::ElementId;
 use crate::element::{Buffer, BufferMut, DType, Name, Ragged, RaggedColumn, RowIds, Stack};
 use crate::error::{Error, ErrorKind, Result};
 
-/// An element of a planned row.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Member {
-    pub(crate) id: ElementId,
-    /// The part of the element in the row. The stage that cuts the element defines its meaning.
-    pub(crate) cut: Option<Box<[u64]>>,
-}
-
-/// The elements from which a planned element or row is made, in order.
-pub(crate) type Recipe = Box<[Member]>;
-
 /// An item of a plan. Represents an element, or rows of elements, without the payload.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
@@ -117,6 +106,7 @@ fn nothing() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dataset::plan::Member;
 
     #[test]
     fn a_stand_in_has_lengths_and_names_its_element() {

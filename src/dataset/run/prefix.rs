@@ -10,7 +10,7 @@ use super::skipping::{BadRecords, Skipping};
 use super::thresholds::{FilterThresholds, WINDOW, Watch};
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::MapDataset;
-use crate::dataset::plan::Noted;
+use crate::dataset::plan::BorderRecorder;
 use crate::element::{Name, Ragged};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Runtime;
@@ -84,8 +84,8 @@ pub(in crate::dataset) struct Prefix<D: MapDataset, G: Gather<D::Item> = Apart> 
     roots: Roots<D, G>,
     bad: Skipping,
     watch: Watch,
-    /// The recorder of the elements' keys; `None` if keys are not noted.
-    noted: Option<Arc<Noted<D::Item>>>,
+    /// The recorder of the elements' keys; `None` if keys are not recorded.
+    recorder: Option<Arc<BorderRecorder<D::Item>>>,
     /// For each row read last, the number of indices up to and including the row, if indices between rows may yield
     /// nothing.
     ends: Vec<u32>,
@@ -107,7 +107,7 @@ where
             roots,
             bad: Skipping::new(options.bad),
             watch,
-            noted: None,
+            recorder: None,
             ends: Vec::new(),
             passed: 0,
             before: StreamState::default(),
@@ -115,11 +115,11 @@ where
     }
 
     /// Notes the keys of the elements that pass the border `stage`, if keys are recorded.
-    pub(in crate::dataset) fn noted(self, run: &Runtime, stage: StageId) -> Self
+    pub(in crate::dataset) fn recording(self, run: &Runtime, stage: StageId) -> Self
     where
         D::Item: 'static,
     {
-        Self { noted: run.noted(stage), ..self }
+        Self { recorder: run.key_recorder(stage), ..self }
     }
 
     /// Returns the next element. An element that `empty` accepts is returned, but counts as dropped.
@@ -133,8 +133,8 @@ where
             self.before = self.state();
             let index = self.roots.position();
             let Some(slot) = self.roots.next(cx) else { return Ok(None) };
-            if let Some(noted) = &self.noted {
-                noted.note(index, &slot);
+            if let Some(recorder) = &self.recorder {
+                recorder.record(index, &slot);
             }
             let slot = match slot {
                 Ok(slot) => {
@@ -150,18 +150,18 @@ where
         }
     }
 
-    /// Sets the member of the element returned last in `cx`, if keys are noted.
+    /// Sets the member of the element returned last in `cx`, if keys are recorded.
     #[inline]
-    pub(in crate::dataset) fn say_member(&self, cx: &mut Cx) {
-        if let Some(noted) = &self.noted {
-            cx.set_member(Some(noted.member(self.before.next_index)));
+    pub(in crate::dataset) fn identify(&self, cx: &mut Cx) {
+        if let Some(recorder) = &self.recorder {
+            cx.set_element(Some(recorder.id_of(self.before.next_index)));
         }
     }
 
     /// Moves up to `most` elements into `out` and returns their number. Stops at elements that are not evaluated yet.
     /// Returns 0 if the next slot is only available from [`next`](Self::next).
     pub(in crate::dataset) fn next_run(&mut self, most: usize, out: &mut Vec<D::Item>, cx: &mut Cx) -> usize {
-        if self.noted.is_some() {
+        if self.recorder.is_some() {
             return 0;
         }
         let most = self.unjudged().map_or(most, |unjudged| most.min(unjudged as usize));
@@ -176,7 +176,7 @@ where
     /// Returns rows for the next elements, without consuming them. Returns `None` if rows are not available without
     /// elements.
     pub(in crate::dataset) fn next_ragged(&mut self, names: &[Name], cx: &mut Cx) -> Option<Ragged> {
-        if self.noted.is_some() {
+        if self.recorder.is_some() {
             return None;
         }
         if !self.roots.is_planned() {

@@ -10,10 +10,8 @@ use super::item::PackItem;
 use super::rows::{in_feature, number_bytes};
 use super::tracked::{ParentState, Tracked};
 use crate::cx::{Cx, StageId};
-use crate::dataset::iter::{
-    Flow, Flowing, InPlace, Parted, PartedBy, PlanBatches, PlannedOwn, Position, Start, pass_over_plan,
-};
-use crate::dataset::plan::{Content, Plan, PlanPass, PlannedRows, StandIn};
+use crate::dataset::iter::{Flow, Flowing, InPlace, Parted, PartedBy, Position, Start};
+use crate::dataset::plan::{Content, Plan, PlanBatches, PlanPass, PlannedOwn, PlannedRows, StandIn, pass_over_plan};
 use crate::dataset::{self, DatasetIterator, Facts, Memory, Remainder, Role};
 use crate::element::{Array, DType, Element, Name, Value};
 use crate::error::{Error, Result};
@@ -193,7 +191,7 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for LengthBucketsFlow {
             return Ok(None);
         }
         let pass = Box::new(self.pass(parent.pass, at.stage)?);
-        let plan = Plan { pass, make: parent.make, single: false, leaves: Vec::new() };
+        let plan = Plan { pass, make: parent.make, single: false, chains: Vec::new() };
         let batches = PlannedBuckets { options: self.0.clone(), part: part.clone(), stage: at.stage };
         Ok(Some(Parted::Rows(pass_over_plan(plan, batches, None, at.run))))
     }

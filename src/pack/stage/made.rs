@@ -8,7 +8,7 @@ use super::options::WindowPackOptions;
 use super::plan::GroupPlan;
 use super::rows::RowSpec;
 use crate::cx::{Cx, ElementId, StageId};
-use crate::dataset::plan::{Again, Make, Member, Segments};
+use crate::dataset::plan::{Make, Member, Reuse, Segments};
 use crate::element::{Element, Value};
 use crate::error::{Error, Result};
 use crate::exec::Failed;
@@ -118,7 +118,7 @@ pub(super) struct MakeRows {
     /// Columns and writer, created when the first element shows the dtypes.
     learned: Option<(Columns, Writer)>,
     /// Cut elements that will be used again; `None` for a failed element.
-    again: Again<ElementId, Option<Element>>,
+    reuse: Reuse<ElementId, Option<Element>>,
     stage: StageId,
 }
 
@@ -131,20 +131,20 @@ impl MakeRows {
     pub(super) fn new(make: Box<dyn Make<Element>>, by: MadeBy, stage: StageId) -> Self {
         // An error is ignored here: the plan resolves the features too, and reports the error.
         let counted = by.rows().resolve_counted().unwrap_or_default();
-        Self { make, by, counted, learned: None, again: Again::default(), stage }
+        Self { make, by, counted, learned: None, reuse: Reuse::default(), stage }
     }
 
     /// Makes an element, or returns the kept copy; `None` if the element failed.
     fn element(&mut self, member: &Member, failed: &Failed, cx: &mut Cx) -> Result<Option<Element>> {
         let whole = whole(member);
-        if let Some(kept) = whole.and_then(|whole| self.again.get(&whole).cloned()) {
-            whole.iter().for_each(|whole| self.again.used(whole));
+        if let Some(kept) = whole.and_then(|whole| self.reuse.get(&whole).cloned()) {
+            whole.iter().for_each(|whole| self.reuse.used(whole));
             return Ok(kept);
         }
         let element = self.make.make(std::slice::from_ref(member), failed, cx)?;
         if let Some(whole) = whole {
-            self.again.put(whole, element.clone());
-            self.again.used(&whole);
+            self.reuse.put(whole, element.clone());
+            self.reuse.used(&whole);
         }
         Ok(element)
     }
@@ -212,7 +212,7 @@ fn no_sample(member: &Member) -> Error {
 impl Make<Element> for MakeRows {
     fn expect(&mut self, recipe: &[Member]) {
         for member in recipe {
-            if whole(member).is_none_or(|whole| self.again.expect(whole, None, |_| true)) {
+            if whole(member).is_none_or(|whole| self.reuse.expect(whole, None, |_| true)) {
                 self.make.expect(std::slice::from_ref(member));
             }
         }
@@ -234,7 +234,12 @@ impl Make<Element> for MakeRows {
     }
 
     fn find_segments(&self, is_it: &mut dyn FnMut(&str) -> bool) -> Option<Segments> {
-        self.by.rows().find_segments(is_it)
+        let rows = self.by.rows();
+        let arrays = (0..rows.features().len()).flat_map(|feature| {
+            rows.outputs(feature).into_iter().enumerate().map(move |(part, name)| (feature, part, name))
+        });
+        let (feature, part, name) = arrays.into_iter().find(|(.., name)| is_it(name))?;
+        matches!(part, 1 | 4).then_some(Segments { name, feature, of_targets: part == 4 })
     }
 
     fn segments(&self, recipe: &[Member], of: &Segments) -> Result<Vec<u64>> {
@@ -257,7 +262,7 @@ impl Make<Element> for MakeRows {
     }
 
     fn forget(&mut self) -> Result<()> {
-        self.again.forget();
+        self.reuse.forget();
         self.make.forget()
     }
 }

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use crate::dataset::plan::Segments;
 use crate::element::{DType, Name};
 use crate::error::{Error, Result};
 use crate::pack::feature::{self, Feature};
@@ -116,19 +115,6 @@ impl RowSpec {
             return [suffixed("inputs"), suffixed("targets")].concat();
         }
         suffixed(name).to_vec()
-    }
-
-    /// Finds the first array of a row, in field order, whose name `is_it` accepts. Returns `None` unless it holds segment ids.
-    pub(super) fn find_segments(&self, is_it: &mut dyn FnMut(&str) -> bool) -> Option<Segments> {
-        let arrays = (0..self.lengths.len()).flat_map(|feature| {
-            self.outputs(feature).into_iter().enumerate().map(move |(part, name)| (feature, part, name))
-        });
-        let (feature, part, name) = arrays.into_iter().find(|(.., name)| is_it(name))?;
-        match part {
-            1 => Some(Segments { name, feature, of_targets: false }),
-            4 => Some(Segments { name, feature, of_targets: true }),
-            _ => None,
-        }
     }
 
     /// Returns true if the single feature is also yielded shifted, as targets.

@@ -91,7 +91,7 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for WindowPackFlow {
         }
         let make = MakeRows::new(parent.make, MadeBy::Window(self.0.clone()), at.stage);
         let pass = Box::new(self.pass(parent.pass, at.stage));
-        Ok(Some(Parted::Plan(Plan { pass, make: Box::new(make), single: false, leaves: Vec::new() })))
+        Ok(Some(Parted::Plan(Plan { pass, make: Box::new(make), single: false, chains: Vec::new() })))
     }
 
     fn unplanned(&self) -> &'static str {

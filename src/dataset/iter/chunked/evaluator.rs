@@ -34,8 +34,8 @@ where
     W: Work<T>,
 {
     match run.engine() {
-        // Keys are noted on the thread that reads the elements, in their order.
-        _ if run.is_noting() => None,
+        // Keys are recorded on the thread that reads the elements, in their order.
+        _ if run.records_keys() => None,
         Engine::Inline => None,
         Engine::Threads(pool) => {
             Some(Box::new(OnPool { work: work.clone(), pool: pool.clone(), run: run.clone(), stage }))

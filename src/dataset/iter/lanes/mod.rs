@@ -180,9 +180,9 @@ impl<L: OpenLane> IterDataset for IterLanes<L> {
             return Ok(None);
         };
         let evaluator = evaluator::evaluator(&shared, run)?;
-        let (count, stage, leaf) = (shared.count, self.stage, planning.take_leaf());
+        let (count, stage, leaf) = (shared.count, self.stage, planning.take_border());
         let pass = Box::new(Rounds::new(StandIns::new(file.clone(), leaf), count, stage));
-        Ok(Some(Plan { pass, make: Box::new(Own::new(shared, file, evaluator)), single: true, leaves: Vec::new() }))
+        Ok(Some(Plan { pass, make: Box::new(Own::new(shared, file, evaluator)), single: true, chains: Vec::new() }))
     }
 }
 

@@ -215,8 +215,8 @@ impl<D: IterDataset> IterDataset for IterMix<D> {
 
     fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
         let planned = Branches::plan(&self.parents, planning, self.column.as_deref())?;
-        let Some((passes, make, leaves)) = planned else { return Ok(None) };
+        let Some((passes, make, chains)) = planned else { return Ok(None) };
         let pass = self.start(Siblings::of(passes))?;
-        Ok(Some(Plan { pass: Box::new(pass), make: Box::new(make), single: true, leaves }))
+        Ok(Some(Plan { pass: Box::new(pass), make: Box::new(make), single: true, chains }))
     }
 }

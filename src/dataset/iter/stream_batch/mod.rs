@@ -2,24 +2,18 @@
 
 mod part;
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::batch::Batching;
 use super::dealt::PartPassOf;
 use super::make_batch::{BatchFn, MakeBatch, Padding, Stacked, StackedPadded};
-use super::planned::planned;
 use super::stream::Stream;
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::Remainder;
 use crate::dataset::map::MapDataset;
 use crate::dataset::node::{Describe, Node};
-use crate::dataset::plan::Planning;
 use crate::dataset::run::chunks::Roots;
-use crate::dataset::run::evaluate::Gather;
-#[cfg(all(feature = "workers", target_os = "linux"))]
-use crate::dataset::run::evaluate::StackInto;
 use crate::dataset::run::opaque::{debug_name, debug_with_parent};
 use crate::dataset::run::prefix::{Prefix, StreamState};
 use crate::dataset::run::skipping::BadRecords;
@@ -140,36 +134,6 @@ impl<D: MapDataset + 'static, M: MakeBatch<D::Item>> Describe for StreamBatch<D,
     }
 }
 
-impl<T: 'static, M: MakeBatch<T>> Gather<T> for Batching<M> {
-    type Whole = M::Batch;
-
-    fn size(&self) -> u64 {
-        self.size as u64
-    }
-
-    fn takes(&self, len: u64) -> bool {
-        len == self.size as u64 || self.remainder == Remainder::Keep
-    }
-
-    fn gather(&self, items: Vec<T>, cx: &mut Cx) -> Result<M::Batch> {
-        self.make(items, cx)
-    }
-
-    fn of_columns<D: MapDataset<Item = T>>(&self, dataset: &D, indices: Range<u64>, cx: &mut Cx) -> Option<M::Batch> {
-        Batching::of_columns(self, dataset, indices, cx)
-    }
-
-    #[cfg(all(feature = "workers", target_os = "linux"))]
-    fn stacks(&self) -> bool {
-        self.stacks::<T>()
-    }
-
-    #[cfg(all(feature = "workers", target_os = "linux"))]
-    fn stack(&self, items: &Vec<T>, cx: &mut Cx, stack: &mut StackInto<'_>) -> Option<Result<bool>> {
-        Batching::stack(self, items, cx, stack)
-    }
-}
-
 impl<D, M> IterDataset for StreamBatch<D, M>
 where
     D: MapDataset<Item: Send + 'static> + 'static,
@@ -181,7 +145,7 @@ where
     fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
         let Stream { dataset, options, stage } = &self.parent;
         let gather = Some(&self.batching).filter(|_| self.is_by_index());
-        let prefix = Prefix::new(Roots::new(dataset.clone(), gather, run, *stage)?, *options).noted(run, *stage);
+        let prefix = Prefix::new(Roots::new(dataset.clone(), gather, run, *stage)?, *options).recording(run, *stage);
         let batching = self.batching.clone();
         Ok(StreamBatchIter { start: prefix.state(), prefix, batching, items: Vec::new(), border: *stage })
     }
@@ -190,14 +154,11 @@ where
         if self.is_by_index() {
             return match (run.deal().balance(), run.failed().pads() && !run.is_serving()) {
                 (Some(_), _) => Ok(None),
-                (None, true) => planned(self.parent.plan_indices(run)?, &self.batching, run, part),
+                (None, true) => self.batching.of_plan(self.parent.plan_indices(run)?, run, part),
                 (None, false) => self.pass_over(run, part),
             };
         }
-        match Planning::plan(&self.parent, &[], run)? {
-            Some(plan) => planned(plan, &self.batching, run, part),
-            None => Ok(None),
-        }
+        self.batching.part_of(&self.parent, run, part)
     }
 }
 

@@ -3,14 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::batch::Batching;
-use super::dealt::{BatchPlan, Dealt, PartPass};
-use super::make_batch::MakeBatch;
-use super::planned_deal::{PlannedDeal, rows_by_place};
-use super::{DatasetIterator, Position};
+use super::deal::{PlannedDeal, rows_by_place};
+use super::{Make, Plan, PlanPass, PlannedRows, Recipe};
 use crate::cx::Cx;
 use crate::dataset::Remainder;
-use crate::dataset::plan::{Make, Plan, PlanPass, PlannedRows, Recipe};
+use crate::dataset::iter::{BatchPlan, Batching, DatasetIterator, Dealt, MakeBatch, PartPass, Position};
 use crate::error::{Error, Result};
 use crate::exec::{Failed, Runtime};
 use crate::part::{Part, RowNumbers};
@@ -110,39 +107,41 @@ where
     Box::new(PlannedBatches { plan, batches, deal, failed, planned, open, members: 0, ahead, state, end: None })
 }
 
-/// Starts a pass over the rows of `part` in batches of `plan`.
-///
-/// Returns `None` if a row depends on other rows of its batch, or if the assignment of rows depends on their content.
-///
-/// # Errors
-/// [`ErrorKind::Config`](crate::ErrorKind::Config) if batches do not divide into such parts. Also if failed rows
-/// become padding and batches do not mark padding.
-pub(super) fn planned<T, S, M>(
-    plan: Plan<T, S>,
-    batching: &Arc<Batching<M>>,
-    run: &Runtime,
-    part: &Part,
-) -> Result<Option<PartPass<M::Batch, S>>>
-where
-    T: Send + 'static,
-    S: Position,
-    M: MakeBatch<T>,
-{
-    let rows = part.rows(batching.size)?;
-    let own = if rows.is_empty() { None } else { batching.of_rows::<T>(rows.len()) };
-    let Some(own) = own else {
-        let place = batching.stage.0 as usize;
-        run.note_unplanned(place, |id| format!("batch (stage {id}) calls a function for all of its rows"));
-        return Ok(None);
-    };
-    let deal = PlannedDeal::of(run.deal(), part, &*plan.make);
-    if deal.is_none() && run.deal().balance().is_some() {
-        return Ok(None);
+impl<M> Batching<M> {
+    /// Starts a pass over the rows of `part` in batches of `plan`.
+    ///
+    /// Returns `None` if a row depends on other rows of its batch, or if the assignment of rows depends on their content.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if batches do not divide into such parts. Also if failed rows
+    /// become padding and batches do not mark padding.
+    pub(in crate::dataset) fn of_plan<T, S>(
+        self: &Arc<Self>,
+        plan: Plan<T, S>,
+        run: &Runtime,
+        part: &Part,
+    ) -> Result<Option<PartPass<M::Batch, S>>>
+    where
+        T: Send + 'static,
+        S: Position,
+        M: MakeBatch<T>,
+    {
+        let rows = part.rows(self.size)?;
+        let own = if rows.is_empty() { None } else { self.of_rows::<T>(rows.len()) };
+        let Some(own) = own else {
+            let place = self.stage.0 as usize;
+            run.note_unplanned(place, |id| format!("batch (stage {id}) calls a function for all of its rows"));
+            return Ok(None);
+        };
+        let deal = PlannedDeal::of(run.deal(), part, &*plan.make);
+        if deal.is_none() && run.deal().balance().is_some() {
+            return Ok(None);
+        }
+        if run.failed().pads() && plan.single && !own.says_padding() {
+            return Err(no_mask());
+        }
+        Ok(Some(pass_over_plan(plan, OfSize { batching: self.clone(), own, rows }, deal, run)))
     }
-    if run.failed().pads() && plan.single && !own.says_padding() {
-        return Err(no_mask());
-    }
-    Ok(Some(pass_over_plan(plan, OfSize { batching: batching.clone(), own, rows }, deal, run)))
 }
 
 #[cold]

@@ -1,13 +1,14 @@
-//! The maker at the border: evaluates the planned elements of a prefix, and no others.
+//! The makers at a border: evaluate the planned elements of a prefix, and no others.
 
 use std::any::Any;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use super::keys::PrefixKeys;
-use super::stale::{check_lens, stale};
-use super::visit::as_element;
+use super::make::only;
+use super::measure::{as_element, check_lens, stale};
+use super::prefix_keys::PrefixKeys;
+use super::reuse::Reuse;
 use super::{Make, Member, Planning};
 use crate::cx::{Cx, ElementId, StageId};
 use crate::dataset::BoxMap;
@@ -198,9 +199,9 @@ where
 }
 
 /// Makes the elements of a prefix that yields at most one element per index.
-pub(in crate::dataset) struct Own<D: MapDataset<Item: 'static>>(Slots<D>);
+pub(in crate::dataset) struct ElementMaker<D: MapDataset<Item: 'static>>(Slots<D>);
 
-impl<D> Own<D>
+impl<D> ElementMaker<D>
 where
     D: MapDataset + 'static,
     D::Item: Send + 'static,
@@ -215,7 +216,7 @@ where
     }
 }
 
-impl<D> Make<D::Item> for Own<D>
+impl<D> Make<D::Item> for ElementMaker<D>
 where
     D: MapDataset + 'static,
     D::Item: Send + 'static,
@@ -244,10 +245,100 @@ where
     }
 }
 
-/// Returns the only element of a recipe.
-pub(super) fn only(recipe: &[Member]) -> Result<ElementId> {
-    match recipe {
-        [only] => Ok(only.id),
-        _ => Err(Error::state(format!("{} elements are planned, expected 1", recipe.len()))),
+/// Makes the elements of a prefix that yields several elements per index. Evaluates an index once for all its elements
+/// that are requested close together.
+pub(in crate::dataset) struct PieceMaker<D: MapDataset<Item = Vec<T>>, T: 'static> {
+    slots: Slots<D>,
+    /// The elements of evaluated indices.
+    reuse: Reuse<u64, Pieces<T>>,
+}
+
+/// The elements of an index that have not been taken yet, or the mark of a failed index.
+pub(super) enum Pieces<T> {
+    Whole(Vec<Option<T>>),
+    Failed,
+}
+
+impl<T> Pieces<T> {
+    /// Returns true if element number `piece` is available, or if the index failed.
+    pub(super) fn gives(&self, piece: u32) -> bool {
+        match self {
+            Self::Whole(pieces) => pieces.get(piece as usize).is_some_and(Option::is_some),
+            Self::Failed => true,
+        }
+    }
+
+    /// Takes element number `piece`. Returns `None` if the index failed.
+    pub(super) fn give(&mut self, piece: u32, slot: u64) -> Result<Option<T>> {
+        let Self::Whole(pieces) = self else { return Ok(None) };
+        let given = pieces.get_mut(piece as usize).and_then(Option::take);
+        given.map(Some).ok_or_else(|| Error::state(format!("element {slot} has no piece {piece}")))
+    }
+}
+
+impl<D, T> PieceMaker<D, T>
+where
+    D: MapDataset<Item = Vec<T>> + 'static,
+    T: Send + 'static,
+{
+    pub(in crate::dataset) fn new(
+        dataset: Arc<D>,
+        keys: Arc<PrefixKeys>,
+        stage: StageId,
+        planning: &Planning<'_>,
+    ) -> Result<Self> {
+        Ok(Self { slots: Slots::new(dataset, keys, stage, planning)?, reuse: Reuse::default() })
+    }
+
+    /// Returns the elements of an index, and evaluates the index unless they are kept.
+    fn pieces(&mut self, slot: u64, failed: &Failed, cx: &mut Cx) -> Result<&mut Pieces<T>> {
+        if self.reuse.get(&slot).is_none() {
+            let pieces = match self.slots.next(slot, failed, cx)? {
+                Some(pieces) => {
+                    self.slots.check_count(pieces.len(), slot, cx)?;
+                    Pieces::Whole(pieces.into_iter().map(Some).collect())
+                }
+                None => Pieces::Failed,
+            };
+            self.reuse.put(slot, pieces);
+        }
+        self.reuse.get(&slot).ok_or_else(|| Error::state(format!("element {slot} is not kept")))
+    }
+}
+
+impl<D, T> Make<T> for PieceMaker<D, T>
+where
+    D: MapDataset<Item = Vec<T>> + 'static,
+    T: Send + 'static,
+{
+    fn expect(&mut self, recipe: &[Member]) {
+        for &Member { id: ElementId { index, piece, .. }, .. } in recipe {
+            if self.reuse.expect(index, Some(piece), |pieces| pieces.gives(piece)) {
+                self.slots.expect(index);
+            }
+        }
+    }
+
+    fn make(&mut self, recipe: &[Member], failed: &Failed, cx: &mut Cx) -> Result<Option<T>> {
+        let id = only(recipe)?;
+        let given = self.pieces(id.index, failed, cx)?.give(id.piece, id.index)?;
+        self.reuse.used(&id.index);
+        if let Some(given) = &given {
+            self.slots.check(given, id, cx)?;
+        }
+        Ok(given)
+    }
+
+    fn sample(&mut self, recipe: &[Member]) -> Result<Option<T>> {
+        Ok(self.slots.sample(only(recipe)?.index)?.and_then(|pieces| pieces.into_iter().next()))
+    }
+
+    fn lens(&self, id: ElementId, lens: &mut Vec<u32>) -> Result<()> {
+        self.slots.lens(id, lens)
+    }
+
+    fn forget(&mut self) -> Result<()> {
+        self.reuse.forget();
+        self.slots.forget()
     }
 }

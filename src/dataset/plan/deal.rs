@@ -1,6 +1,6 @@
 //! Deals of planned rows: the plan assigns rows to parts before any row is made.
 
-use crate::dataset::plan::{Make, Member, Recipe, Segments};
+use super::{Make, Member, Recipe, Segments};
 use crate::error::Result;
 use crate::part::{Deal, Gain, Part, RowNumbers};
 

@@ -1,14 +1,13 @@
 //! Keys of a stage after the border, and the pass over stand-ins that uses them.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use super::Planning;
-use super::leaf::{Leaf, OfLeaf};
-use super::stale::{check_lens, failed, stale};
+use super::chain::{Chain, ChainKeys};
+use super::measure::{as_element, check_lens, failed, stale, texts};
+use super::recorder::StageRecorder;
 use super::stand_in::StandIn;
-use super::visit::{as_element, key_of_one, lengths, texts};
-use crate::cx::ElementId;
+use crate::cx::{ElementId, StageId};
 use crate::dataset::facts::Facts;
 use crate::dataset::map::Each;
 use crate::element::Name;
@@ -16,15 +15,15 @@ use crate::error::{Error, Result};
 use crate::keys::{FAILED, Key};
 
 /// Keys of a stage after the border: which elements the stage keeps, and their lengths.
-pub(in crate::dataset) struct LateKeys {
-    leaves: Vec<OfLeaf>,
+pub(in crate::dataset) struct StageKeys {
+    chains: Vec<ChainKeys>,
     /// The arrays whose lengths are requested, as names and as texts.
     names: Arc<[Name]>,
-    texts: Vec<String>,
+    pub(super) texts: Vec<String>,
 }
 
 /// The origin of an element that a stage made from another element of the record.
-pub(in crate::dataset) struct Origin {
+pub(super) struct Origin {
     /// The number of the input element.
     pub(super) piece: u32,
     /// The element's position among the elements made from the input element.
@@ -33,43 +32,40 @@ pub(in crate::dataset) struct Origin {
     pub(super) count: u32,
 }
 
-impl LateKeys {
-    /// Finds the keys of `leaves`, with the requested lengths. Returns `None` if a leaf has no keys.
+impl StageKeys {
+    /// Finds the keys of `stage`, the last stage of `chains`, with the requested lengths. A pass records them if keys
+    /// are recorded. Returns `None` if a chain has no keys, or if there are no chains.
     ///
     /// # Errors
     /// Errors of the search for keys.
-    pub(in crate::dataset) fn find<T: 'static>(leaves: &[Leaf<T>], planning: &Planning<'_>) -> Result<Option<Self>> {
-        let mut found = Vec::with_capacity(leaves.len());
-        for leaf in leaves {
-            let Some(keys) = leaf.keys(planning)? else { return Ok(None) };
+    pub(super) fn find<T: 'static>(
+        chains: &[Chain<T>],
+        stage: StageId,
+        planning: &Planning<'_>,
+    ) -> Result<Option<Arc<Self>>> {
+        if chains.is_empty() {
+            return Ok(None);
+        }
+        let mut found = Vec::with_capacity(chains.len());
+        for chain in chains {
+            let Some(keys) = chain.keys(planning)? else { return Ok(None) };
             found.push(keys);
         }
-        Ok(Some(Self { leaves: found, names: planning.names.into(), texts: texts(planning.names) }))
-    }
-
-    /// Notes the key of the element that the stage made, if keys are noted. `made` is `None` if the stage dropped the
-    /// element. `of` is the single element of its index.
-    pub(super) fn note(&self, of: ElementId, made: Option<&dyn Any>) {
-        let Ok(OfLeaf { noted: Some((stage, notes)), .. }) = self.of(of) else { return };
-        let mut lens = Vec::new();
-        match made.map(|made| key_of_one(made, &self.texts, &mut lens)) {
-            Some(Ok(key)) => notes.note(*stage, of.index, key, &lens),
-            None => notes.note_end(*stage, of.index, Key::Elements(0)),
-            // Errors other than bad data do not describe the record.
-            Some(Err(_)) => {}
-        }
+        let keys = Arc::new(Self { chains: found, names: planning.names.into(), texts: texts(planning.names) });
+        planning.run.add_key_recorder(stage, || Arc::new(StageRecorder(keys.clone())));
+        Ok(Some(keys))
     }
 
     /// Appends the lengths of an element after the stage to `lens`.
     ///
     /// # Errors
     /// Errors of the key lookup.
-    pub(in crate::dataset) fn lens(&self, id: ElementId, lens: &mut Vec<u32>) -> Result<()> {
-        let leaf = self.of(id)?;
-        if !leaf.is_traced {
-            return leaf.keys.lens(id.index, id.piece, self.names.len(), lens);
+    pub(super) fn lens(&self, id: ElementId, lens: &mut Vec<u32>) -> Result<()> {
+        let chain = self.of(id)?;
+        if !chain.has_origins {
+            return chain.keys.lens(id.index, id.piece, self.names.len(), lens);
         }
-        let pieces = self.pieces(leaf, id.index)?;
+        let pieces = self.pieces(chain, id.index)?;
         lens.extend_from_slice(&self.piece(&pieces, id)?[1..]);
         Ok(())
     }
@@ -78,13 +74,13 @@ impl LateKeys {
     ///
     /// # Errors
     /// Errors of the key lookup.
-    pub(in crate::dataset) fn origin(&self, id: ElementId) -> Result<Origin> {
-        let leaf = self.of(id)?;
-        if !leaf.is_traced {
-            let Key::Elements(count) = leaf.keys.key(id.index, &mut Vec::new())? else { return Err(failed()) };
+    pub(super) fn origin(&self, id: ElementId) -> Result<Origin> {
+        let chain = self.of(id)?;
+        if !chain.has_origins {
+            let Key::Elements(count) = chain.keys.key(id.index, &mut Vec::new())? else { return Err(failed()) };
             return Ok(Origin { piece: 0, at: id.piece, count });
         }
-        let pieces = self.pieces(leaf, id.index)?;
+        let pieces = self.pieces(chain, id.index)?;
         let piece = self.piece(&pieces, id)?[0];
         let mut origin = Origin { piece, at: 0, count: 0 };
         for (number, _) in (0..).zip(pieces.chunks_exact(self.width())).filter(|(_, other)| other[0] == piece) {
@@ -99,8 +95,8 @@ impl LateKeys {
     ///
     /// # Errors
     /// Errors of the key lookup.
-    pub(in crate::dataset) fn parent(&self, id: ElementId) -> Result<Option<ElementId>> {
-        match self.of(id)?.is_traced {
+    pub(super) fn input(&self, id: ElementId) -> Result<Option<ElementId>> {
+        match self.of(id)?.has_origins {
             true => Ok(Some(ElementId { piece: self.origin(id)?.piece, ..id })),
             false => Ok(None),
         }
@@ -110,7 +106,7 @@ impl LateKeys {
     ///
     /// # Errors
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the element was dropped or a length differs.
-    pub(in crate::dataset) fn check<T: 'static>(&self, made: Option<&T>, id: ElementId) -> Result<()> {
+    pub(super) fn check<T: 'static>(&self, made: Option<&T>, id: ElementId) -> Result<()> {
         let Some(made) = made else { return Err(stale("it is dropped, but was kept when its key was made")) };
         if self.names.is_empty() {
             return Ok(());
@@ -121,20 +117,9 @@ impl LateKeys {
         check_lens(&element, &self.names, &lens)
     }
 
-    /// Notes the key of an index, whose single element is `of`, if keys are noted.
-    pub(super) fn note_key(&self, of: ElementId, key: Key, lens: &[u32]) {
-        if let Ok(OfLeaf { noted: Some((stage, notes)), .. }) = self.of(of) {
-            notes.note(*stage, of.index, key, lens);
-        }
-    }
-
-    /// Appends the lengths of an element to `lens`. Returns false if the lengths cannot be measured.
-    pub(super) fn add_lens(&self, element: &dyn Any, lens: &mut Vec<u32>) -> bool {
-        lengths(element, &self.texts, lens).is_ok()
-    }
-
-    fn of(&self, id: ElementId) -> Result<&OfLeaf> {
-        let found = self.leaves.iter().find(|found| found.number == id.border);
+    /// Returns the keys of the chain of an element.
+    pub(super) fn of(&self, id: ElementId) -> Result<&ChainKeys> {
+        let found = self.chains.iter().find(|found| found.border == id.border);
         found.ok_or_else(|| Error::state("an element was planned for a border that does not exist"))
     }
 
@@ -144,9 +129,9 @@ impl LateKeys {
     }
 
     /// Returns the numbers of all pieces in the key of an index, consecutively.
-    fn pieces(&self, leaf: &OfLeaf, index: u64) -> Result<Vec<u32>> {
+    fn pieces(&self, chain: &ChainKeys, index: u64) -> Result<Vec<u32>> {
         let mut pieces = Vec::new();
-        match leaf.keys.key(index, &mut pieces)? {
+        match chain.keys.key(index, &mut pieces)? {
             Key::Elements(_) => Ok(pieces),
             Key::Bad => Err(failed()),
         }
@@ -164,17 +149,17 @@ impl LateKeys {
     /// Returns stand-ins for the elements that the stage makes from the element of a stand-in.
     fn stand_ins(&self, element: &StandIn) -> Result<Vec<StandIn>> {
         let id = element.id()?;
-        let leaf = self.of(id)?;
-        let made = match leaf.is_traced {
-            true => self.pieces_of(leaf, id),
-            false => leaf.keys.stand_ins(id.border, id.index, &self.names),
+        let chain = self.of(id)?;
+        let made = match chain.has_origins {
+            true => self.pieces_of(chain, id),
+            false => chain.keys.stand_ins(id.border, id.index, &self.names),
         };
         made.map_err(|error| error.index(id.index))
     }
 
     /// Like [`stand_ins`](Self::stand_ins), for keys with origins.
-    fn pieces_of(&self, leaf: &OfLeaf, id: ElementId) -> Result<Vec<StandIn>> {
-        let pieces = self.pieces(leaf, id.index)?;
+    fn pieces_of(&self, chain: &ChainKeys, id: ElementId) -> Result<Vec<StandIn>> {
+        let pieces = self.pieces(chain, id.index)?;
         let of = |made: &[u32]| made[0] & !FAILED;
         let made = (0..).zip(pieces.chunks_exact(self.width()));
         made.filter(|(_, made)| of(made) == id.piece)
@@ -186,11 +171,12 @@ impl LateKeys {
     }
 }
 
-/// The pass over stand-ins: keeps the stand-ins of elements that the stage keeps, with their lengths after the stage.
+/// The function of a planned stage that makes at most one element from each element.
 pub(in crate::dataset) struct ByKey {
-    pub(in crate::dataset) keys: Arc<LateKeys>,
+    /// The keys; `None` if the stage keeps all elements and no lengths are required.
+    pub(super) keys: Option<Arc<StageKeys>>,
     /// The name of the stage.
-    pub(in crate::dataset) name: &'static str,
+    pub(super) name: &'static str,
 }
 
 impl Facts for ByKey {
@@ -203,19 +189,19 @@ impl Each<StandIn> for ByKey {
     type Out = StandIn;
 
     fn apply(&self, _: u64, element: StandIn) -> Result<Option<StandIn>> {
-        Ok(self.keys.stand_ins(&element)?.pop())
+        match &self.keys {
+            Some(keys) => Ok(keys.stand_ins(&element)?.pop()),
+            None => Ok(Some(element)),
+        }
     }
 }
 
-/// Like [`ByKey`], for a stage that makes several elements from each element.
-pub(in crate::dataset) struct PiecesByKey {
-    pub(super) keys: Arc<LateKeys>,
-    pub(super) name: &'static str,
-}
+/// The function of a planned `flat_map`.
+pub(in crate::dataset) struct PiecesByKey(pub(super) Arc<StageKeys>);
 
 impl Facts for PiecesByKey {
     fn name(&self) -> &'static str {
-        self.name
+        "flat_map"
     }
 }
 
@@ -223,6 +209,6 @@ impl Each<StandIn> for PiecesByKey {
     type Out = Vec<StandIn>;
 
     fn apply(&self, _: u64, element: StandIn) -> Result<Option<Vec<StandIn>>> {
-        self.keys.stand_ins(&element).map(Some)
+        self.0.stand_ins(&element).map(Some)
     }
 }

@@ -8,7 +8,7 @@ const NEAR: u64 = 64;
 
 /// Values of elements that are requested repeatedly. Requests come in the order of the expected uses, so that both lead
 /// to the same evaluations.
-pub(crate) struct Again<K, V> {
+pub(crate) struct Reuse<K, V> {
     entries: HashMap<K, Entry<V>>,
     /// Number of expected evaluations so far.
     evaluations: u64,
@@ -49,13 +49,13 @@ impl Uses {
     }
 }
 
-impl<K, V> Default for Again<K, V> {
+impl<K, V> Default for Reuse<K, V> {
     fn default() -> Self {
         Self { entries: HashMap::new(), evaluations: 0, last: None }
     }
 }
 
-impl<K: Clone + Eq + Hash, V> Again<K, V> {
+impl<K: Clone + Eq + Hash, V> Reuse<K, V> {
     /// Expects a use of an element, or of a piece of it. Returns true if the element must be evaluated for this use.
     ///
     /// An evaluation yields each piece once. `gives` returns true if the kept value still has the piece.
@@ -135,28 +135,28 @@ mod tests {
     /// Requests the keys and pieces in `asked`, and expects `ahead` of them in advance. Returns the evaluated keys,
     /// and the largest number of kept values.
     fn evaluations(asked: &[(u64, Option<u32>)], ahead: usize) -> (Vec<u64>, usize) {
-        let (mut again, mut listed, mut evaluated, mut most) = (Again::default(), VecDeque::new(), Vec::new(), 0);
+        let (mut reuse, mut listed, mut evaluated, mut most) = (Reuse::default(), VecDeque::new(), Vec::new(), 0);
         let gives = |piece: Option<u32>| move |value: &Vec<u32>| piece.is_none_or(|piece| !value.contains(&piece));
         let mut expected = asked.iter();
         for (at, &(key, piece)) in asked.iter().enumerate() {
             while asked.len() - expected.len() < at + ahead {
                 let Some(&(key, piece)) = expected.next() else { break };
-                if again.expect(key, piece, gives(piece)) {
+                if reuse.expect(key, piece, gives(piece)) {
                     listed.push_back(key);
                 }
             }
-            if again.get(&key).is_none() {
+            if reuse.get(&key).is_none() {
                 assert_eq!(listed.pop_front(), Some(key), "evaluated in the order in which it is expected");
                 evaluated.push(key);
-                again.put(key, Vec::new());
+                reuse.put(key, Vec::new());
             }
-            let given = again.get(&key).unwrap();
+            let given = reuse.get(&key).unwrap();
             assert!(piece.is_none_or(|piece| !given.contains(&piece)), "{key} {piece:?} is given twice");
             given.extend(piece);
-            again.used(&key);
-            most = most.max(again.entries.values().filter(|entry| entry.value.is_some()).count());
+            reuse.used(&key);
+            most = most.max(reuse.entries.values().filter(|entry| entry.value.is_some()).count());
         }
-        assert!(listed.is_empty() && again.entries.len() <= 1);
+        assert!(listed.is_empty() && reuse.entries.len() <= 1);
         (evaluated, most)
     }
 

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::sync::Mutex;
 
-use super::pieces::Traced;
+use super::chain::WithOrigins;
 use super::stand_in::StandIn;
 use crate::element::{Element, Name};
 use crate::error::{Error, ErrorKind, Result};
@@ -23,49 +23,49 @@ pub(in crate::dataset) enum Seen<'a> {
 type Look<'a> = dyn FnMut(Seen<'_>) -> Result<()> + 'a;
 
 /// The way to iterate over the elements in the result of an index.
-pub(in crate::dataset) struct Visit<T> {
+pub(in crate::dataset) struct Measure<T> {
     each: fn(&T, &mut Look<'_>) -> Result<()>,
     /// True if each element stores the number of its input element.
-    is_traced: bool,
+    has_origins: bool,
 }
 
-impl<T> Clone for Visit<T> {
+impl<T> Clone for Measure<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Visit<T> {}
+impl<T> Copy for Measure<T> {}
 
-impl<T: 'static> Visit<T> {
-    /// Creates a visit of results that are single elements.
+impl<T: 'static> Measure<T> {
+    /// Creates a measure of results that are single elements.
     pub(in crate::dataset) fn element() -> Self {
-        Self { each: |element, look| look(Seen::Element(element)), is_traced: false }
+        Self { each: |element, look| look(Seen::Element(element)), has_origins: false }
     }
 }
 
-impl<T: 'static> Visit<Vec<T>> {
-    /// Creates a visit of results that are lists of elements.
+impl<T: 'static> Measure<Vec<T>> {
+    /// Creates a measure of results that are lists of elements.
     pub(in crate::dataset) fn list() -> Self {
         let each = |list: &Vec<T>, look: &mut Look<'_>| list.iter().try_for_each(|one| look(Seen::Element(one)));
-        Self { each, is_traced: false }
+        Self { each, has_origins: false }
     }
 }
 
-impl<T: 'static> Visit<Traced<T>> {
-    /// Creates a visit of lists of elements that store the number of their input element.
-    pub(super) fn traced() -> Self {
-        let each = |list: &Traced<T>, look: &mut Look<'_>| {
+impl<T: 'static> Measure<WithOrigins<T>> {
+    /// Creates a measure of lists of elements that store the number of their input element.
+    pub(super) fn with_origins() -> Self {
+        let each = |list: &WithOrigins<T>, look: &mut Look<'_>| {
             list.0.iter().try_for_each(|piece| look(Seen::Piece(piece.of, piece.made.as_ref().map(|made| made as _))))
         };
-        Self { each, is_traced: true }
+        Self { each, has_origins: true }
     }
 }
 
-impl<T> Visit<T> {
+impl<T> Measure<T> {
     /// Returns the columns of keys with the lengths of the arrays `names`.
     pub(super) fn columns(self, names: &[String]) -> Vec<String> {
-        let of = self.is_traced.then(|| OF.to_owned());
+        let of = self.has_origins.then(|| OF.to_owned());
         of.into_iter().chain(names.iter().cloned()).collect()
     }
 
@@ -97,10 +97,10 @@ impl<T> Visit<T> {
     }
 }
 
-/// Makes the key of a record that yielded this single element, as [`Visit::key_of`] does.
+/// Makes the key of a record that yielded this single element, as [`Measure::key_of`] does.
 ///
 /// # Errors
-/// As [`Visit::key_of`].
+/// As [`Measure::key_of`].
 pub(super) fn key_of_one(element: &dyn Any, names: &[String], lens: &mut Vec<u32>) -> Result<Key> {
     match lengths(element, names, lens) {
         Ok(()) => Ok(Key::Elements(1)),
@@ -201,4 +201,55 @@ pub(super) fn as_element(item: &dyn Any) -> Option<Result<Cow<'_, Element>>> {
     }
     let more = MORE.locked().clone();
     more.into_iter().find_map(|read| read(item)).map(|element| element.map(Cow::Owned))
+}
+
+/// Returns the error of an element that failed when its key was made.
+#[cold]
+pub(super) fn failed() -> Error {
+    Error::data("it is marked as bad in its key: it failed when keys were made")
+}
+
+/// Checks that the arrays `names` of an element have the lengths recorded in its key.
+///
+/// # Errors
+/// [`ErrorKind::Data`](crate::ErrorKind::Data) if a length differs.
+pub(super) fn check_lens(element: &Element, names: &[Name], lens: &[u32]) -> Result<()> {
+    for (name, expected) in names.iter().zip(lens) {
+        let len = length(element, name)?;
+        if len != *expected as usize {
+            return Err(stale(&format!("{name:?} has {len} cells, but {expected} in its key")));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the error of an element that does not match its key.
+#[cold]
+pub(super) fn stale(why: &str) -> Error {
+    Error::data(format!("the keys are stale: {why}")).help(
+        "make them again with `gristmill index --keys`; functions must return equal results for equal records on every call",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::element::{Array, Value};
+
+    #[test]
+    fn an_element_must_be_as_long_as_its_key_says() {
+        let names: [Name; 2] = ["a".into(), "b".into()];
+        let array = |cells: usize| Value::Array(Array::from_vec(vec![0i32; cells]));
+        let element = |a, b| Element::from_unique(vec![(names[0].clone(), array(a)), (names[1].clone(), array(b))]);
+        let check = |a, b| check_lens(&element(a, b), &names, &[3, 5]).map_err(|error| error.message().to_owned());
+        assert_eq!(check(3, 5), Ok(()));
+        for (a, b, told) in [
+            (2, 5, "\"a\" has 2 cells, but 3 in its key"),
+            (4, 5, "\"a\" has 4 cells, but 3 in its key"),
+            (3, 0, "\"b\" has 0 cells, but 5 in its key"),
+            (3, 6, "\"b\" has 6 cells, but 5 in its key"),
+        ] {
+            assert_eq!(check(a, b), Err(format!("the keys are stale: {told}")));
+        }
+    }
 }
