@@ -102,8 +102,8 @@ impl Order for Listed {
 /// Maximum number of indices evaluated to find a sample element after a failure.
 const SAMPLES: u64 = 256;
 
-/// The planned indices of a prefix, in order.
-pub(super) struct Slots<D: MapDataset<Item: 'static>> {
+/// Makes the elements of a prefix that yields at most one element per index, in the order of the announcements.
+pub(in crate::dataset) struct ElementMaker<D: MapDataset<Item: 'static>> {
     dataset: Arc<D>,
     /// Boxed, so that the evaluation is compiled once per item type, not once per prefix.
     roots: Roots<BoxMap<D::Item>>,
@@ -112,94 +112,6 @@ pub(super) struct Slots<D: MapDataset<Item: 'static>> {
     names: Vec<Name>,
     stage: StageId,
 }
-
-impl<D> Slots<D>
-where
-    D: MapDataset + 'static,
-    D::Item: Send + 'static,
-{
-    pub(super) fn new(dataset: Arc<D>, keys: Arc<PrefixKeys>, stage: StageId, planning: &Planning<'_>) -> Result<Self> {
-        let listed = Listed { apart: planning.run.is_apart(), ..Listed::default() };
-        let ordered = BoxMap::new(Ordered::new(dataset.clone(), |_| listed.clone()));
-        let mut roots = Roots::new(Arc::new(ordered), None, &planning.run, stage)?;
-        roots.end_at(0);
-        Ok(Self { dataset, roots, listed, keys, names: planning.names.to_vec(), stage })
-    }
-
-    pub(super) fn expect(&mut self, slot: u64) {
-        self.roots.end_at(self.listed.push(slot));
-    }
-
-    /// Returns the next planned element, whose index is `slot`. Returns `None` if it failed and the policy is padding.
-    pub(super) fn next(&mut self, slot: u64, failed: &Failed, cx: &mut Cx) -> Result<Option<D::Item>> {
-        let next = self.roots.next(cx);
-        self.listed.forget(self.roots.position());
-        match next {
-            Some(Ok(Some(element))) => Ok(Some(element)),
-            // The error gets the index of the pipeline, by which its record is found.
-            Some(Err(error)) => failed.pad(error.map_index(|_| slot)).map(|()| None),
-            Some(Ok(None)) if self.keys.are_of_indices() => {
-                Err(cx.blame(self.stage, "to_iter", left_out().index(slot)))
-            }
-            Some(Ok(None)) => Err(self.blame(stale("it is dropped, but was kept when its key was made"), slot, cx)),
-            None => Err(Error::state(format!("element {slot} was not planned"))),
-        }
-    }
-
-    /// Checks that an element has the lengths recorded in its key.
-    pub(super) fn check(&self, element: &dyn Any, id: ElementId, cx: &mut Cx) -> Result<()> {
-        if self.names.is_empty() {
-            return Ok(());
-        }
-        let Some(element) = as_element(element).transpose()? else { return Ok(()) };
-        let mut lens = Vec::new();
-        self.lens(id, &mut lens)?;
-        check_lens(&element, &self.names, &lens).map_err(|error| self.blame(error, id.index, cx))
-    }
-
-    /// Appends the lengths of an element to `lens`, according to its key.
-    pub(super) fn lens(&self, id: ElementId, lens: &mut Vec<u32>) -> Result<()> {
-        self.keys.lens(id.index, id.piece, self.names.len(), lens)
-    }
-
-    /// Evaluates indices after `slot` until an index yields an element.
-    pub(super) fn sample(&self, slot: u64) -> Result<Option<D::Item>> {
-        let indices = (1..self.dataset.len().min(SAMPLES)).map(|more| (slot + more) % self.dataset.len());
-        for index in indices {
-            match caught(|| self.dataset.get(index, &mut Cx::default())) {
-                Ok(Some(element)) => return Ok(Some(element)),
-                Err(error) if error.kind() != ErrorKind::Data => return Err(error.index(index)),
-                Ok(None) | Err(_) => {}
-            }
-        }
-        Ok(None)
-    }
-
-    /// Checks the number of elements of `slot` against its key.
-    pub(super) fn check_count(&self, count: usize, slot: u64, cx: &mut Cx) -> Result<()> {
-        match self.keys.key(slot, &mut Vec::new())? {
-            Key::Elements(expected) if expected as usize == count => Ok(()),
-            _ => {
-                let error = stale(&format!("it became {count} elements, which is not the number in its key"));
-                Err(self.blame(error, slot, cx))
-            }
-        }
-    }
-
-    #[cold]
-    fn blame(&self, error: Error, slot: u64, cx: &Cx) -> Error {
-        cx.blame(self.stage, "to_iter", error.index(slot))
-    }
-
-    pub(super) fn forget(&mut self) -> Result<()> {
-        let place = self.listed.clear();
-        self.roots.end_at(place);
-        self.roots.seek(place)
-    }
-}
-
-/// Makes the elements of a prefix that yields at most one element per index.
-pub(in crate::dataset) struct ElementMaker<D: MapDataset<Item: 'static>>(Slots<D>);
 
 impl<D> ElementMaker<D>
 where
@@ -212,7 +124,38 @@ where
         stage: StageId,
         planning: &Planning<'_>,
     ) -> Result<Self> {
-        Slots::new(dataset, keys, stage, planning).map(Self)
+        let listed = Listed { apart: planning.run.is_apart(), ..Listed::default() };
+        let ordered = BoxMap::new(Ordered::new(dataset.clone(), |_| listed.clone()));
+        let mut roots = Roots::new(Arc::new(ordered), None, &planning.run, stage)?;
+        roots.end_at(0);
+        Ok(Self { dataset, roots, listed, keys, names: planning.names.to_vec(), stage })
+    }
+
+    /// Checks that an element has the lengths recorded in its key.
+    fn check(&self, element: &dyn Any, id: ElementId, cx: &mut Cx) -> Result<()> {
+        if self.names.is_empty() {
+            return Ok(());
+        }
+        let Some(element) = as_element(element).transpose()? else { return Ok(()) };
+        let mut lens = Vec::new();
+        self.lens(id, &mut lens)?;
+        check_lens(&element, &self.names, &lens).map_err(|error| self.blame(error, id.index, cx))
+    }
+
+    /// Checks the number of elements of an index against its key.
+    fn check_count(&self, count: usize, index: u64, cx: &mut Cx) -> Result<()> {
+        match self.keys.key(index, &mut Vec::new())? {
+            Key::Elements(expected) if expected as usize == count => Ok(()),
+            _ => {
+                let error = stale(&format!("it became {count} elements, which is not the number in its key"));
+                Err(self.blame(error, index, cx))
+            }
+        }
+    }
+
+    #[cold]
+    fn blame(&self, error: Error, index: u64, cx: &Cx) -> Error {
+        cx.blame(self.stage, "to_iter", error.index(index))
     }
 }
 
@@ -222,33 +165,56 @@ where
     D::Item: Send + 'static,
 {
     fn expect(&mut self, recipe: &[Member]) {
-        recipe.iter().for_each(|member| self.0.expect(member.id.index));
+        recipe.iter().for_each(|member| self.roots.end_at(self.listed.push(member.id.index)));
     }
 
     fn make(&mut self, recipe: &[Member], failed: &Failed, cx: &mut Cx) -> Result<Option<D::Item>> {
-        let id = only(recipe)?;
-        let Some(element) = self.0.next(id.index, failed, cx)? else { return Ok(None) };
-        self.0.check(&element, id, cx)?;
-        Ok(Some(element))
+        let (id, next) = (only(recipe)?, self.roots.next(cx));
+        let index = id.index;
+        self.listed.forget(self.roots.position());
+        match next {
+            Some(Ok(Some(element))) => {
+                self.check(&element, id, cx)?;
+                Ok(Some(element))
+            }
+            // The error gets the index of the pipeline, by which its record is found.
+            Some(Err(error)) => failed.pad(error.map_index(|_| index)).map(|()| None),
+            Some(Ok(None)) if self.keys.are_of_indices() => {
+                Err(cx.blame(self.stage, "to_iter", left_out().index(index)))
+            }
+            Some(Ok(None)) => Err(self.blame(stale("it is dropped, but was kept when its key was made"), index, cx)),
+            None => Err(Error::state(format!("element {index} was not planned"))),
+        }
     }
 
+    /// Evaluates later indices until an index yields an element.
     fn sample(&mut self, recipe: &[Member]) -> Result<Option<D::Item>> {
-        self.0.sample(only(recipe)?.index)
+        let (first, len) = (only(recipe)?.index, self.dataset.len());
+        for index in (1..len.min(SAMPLES)).map(|more| (first + more) % len) {
+            match caught(|| self.dataset.get(index, &mut Cx::default())) {
+                Ok(Some(element)) => return Ok(Some(element)),
+                Err(error) if error.kind() != ErrorKind::Data => return Err(error.index(index)),
+                Ok(None) | Err(_) => {}
+            }
+        }
+        Ok(None)
     }
 
     fn lens(&self, id: ElementId, lens: &mut Vec<u32>) -> Result<()> {
-        self.0.lens(id, lens)
+        self.keys.lens(id.index, id.piece, self.names.len(), lens)
     }
 
     fn forget(&mut self) -> Result<()> {
-        self.0.forget()
+        let place = self.listed.clear();
+        self.roots.end_at(place);
+        self.roots.seek(place)
     }
 }
 
 /// Makes the elements of a prefix that yields several elements per index. Evaluates an index once for all its elements
 /// that are requested close together.
 pub(in crate::dataset) struct PieceMaker<D: MapDataset<Item = Vec<T>>, T: 'static> {
-    slots: Slots<D>,
+    indices: ElementMaker<D>,
     /// The elements of evaluated indices.
     reuse: Reuse<u64, Pieces<T>>,
 }
@@ -269,10 +235,10 @@ impl<T> Pieces<T> {
     }
 
     /// Takes element number `piece`. Returns `None` if the index failed.
-    pub(super) fn give(&mut self, piece: u32, slot: u64) -> Result<Option<T>> {
+    pub(super) fn give(&mut self, piece: u32, index: u64) -> Result<Option<T>> {
         let Self::Whole(pieces) = self else { return Ok(None) };
         let given = pieces.get_mut(piece as usize).and_then(Option::take);
-        given.map(Some).ok_or_else(|| Error::state(format!("element {slot} has no piece {piece}")))
+        given.map(Some).ok_or_else(|| Error::state(format!("element {index} has no piece {piece}")))
     }
 }
 
@@ -287,22 +253,7 @@ where
         stage: StageId,
         planning: &Planning<'_>,
     ) -> Result<Self> {
-        Ok(Self { slots: Slots::new(dataset, keys, stage, planning)?, reuse: Reuse::default() })
-    }
-
-    /// Returns the elements of an index, and evaluates the index unless they are kept.
-    fn pieces(&mut self, slot: u64, failed: &Failed, cx: &mut Cx) -> Result<&mut Pieces<T>> {
-        if self.reuse.get(&slot).is_none() {
-            let pieces = match self.slots.next(slot, failed, cx)? {
-                Some(pieces) => {
-                    self.slots.check_count(pieces.len(), slot, cx)?;
-                    Pieces::Whole(pieces.into_iter().map(Some).collect())
-                }
-                None => Pieces::Failed,
-            };
-            self.reuse.put(slot, pieces);
-        }
-        self.reuse.get(&slot).ok_or_else(|| Error::state(format!("element {slot} is not kept")))
+        Ok(Self { indices: ElementMaker::new(dataset, keys, stage, planning)?, reuse: Reuse::default() })
     }
 }
 
@@ -312,33 +263,40 @@ where
     T: Send + 'static,
 {
     fn expect(&mut self, recipe: &[Member]) {
-        for &Member { id: ElementId { index, piece, .. }, .. } in recipe {
+        for member in recipe {
+            let ElementId { index, piece, .. } = member.id;
             if self.reuse.expect(index, Some(piece), |pieces| pieces.gives(piece)) {
-                self.slots.expect(index);
+                self.indices.expect(std::slice::from_ref(member));
             }
         }
     }
 
     fn make(&mut self, recipe: &[Member], failed: &Failed, cx: &mut Cx) -> Result<Option<T>> {
         let id = only(recipe)?;
-        let given = self.pieces(id.index, failed, cx)?.give(id.piece, id.index)?;
-        self.reuse.used(&id.index);
+        let ElementId { index, piece, .. } = id;
+        let pieces = self.reuse.get_or_put(index, || {
+            let Some(pieces) = self.indices.make(recipe, failed, cx)? else { return Ok(Pieces::Failed) };
+            self.indices.check_count(pieces.len(), index, cx)?;
+            Ok(Pieces::Whole(pieces.into_iter().map(Some).collect()))
+        });
+        let given = pieces?.give(piece, index)?;
+        self.reuse.used(&index);
         if let Some(given) = &given {
-            self.slots.check(given, id, cx)?;
+            self.indices.check(given, id, cx)?;
         }
         Ok(given)
     }
 
     fn sample(&mut self, recipe: &[Member]) -> Result<Option<T>> {
-        Ok(self.slots.sample(only(recipe)?.index)?.and_then(|pieces| pieces.into_iter().next()))
+        Ok(self.indices.sample(recipe)?.and_then(|pieces| pieces.into_iter().next()))
     }
 
     fn lens(&self, id: ElementId, lens: &mut Vec<u32>) -> Result<()> {
-        self.slots.lens(id, lens)
+        self.indices.lens(id, lens)
     }
 
     fn forget(&mut self) -> Result<()> {
         self.reuse.forget();
-        self.slots.forget()
+        self.indices.forget()
     }
 }

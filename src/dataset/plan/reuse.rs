@@ -3,6 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 
+use crate::error::{Error, Result};
+
 /// Maximum number of evaluations between two requests of an element for which its value is kept.
 const NEAR: u64 = 64;
 
@@ -89,6 +91,17 @@ impl<K: Clone + Eq + Hash, V> Reuse<K, V> {
     /// [`put`](Self::put) its value.
     pub(crate) fn get(&mut self, key: &K) -> Option<&mut V> {
         self.entries.get_mut(key)?.value.as_mut()
+    }
+
+    /// Returns the kept value of an element, or keeps and returns the value that `make` evaluates.
+    ///
+    /// # Errors
+    /// The error of `make`.
+    pub(super) fn get_or_put(&mut self, key: K, make: impl FnOnce() -> Result<V>) -> Result<&mut V> {
+        if self.get(&key).is_none() {
+            self.put(key.clone(), make()?);
+        }
+        self.get(&key).ok_or_else(|| Error::state("an element is not kept"))
     }
 
     /// Keeps the value of an evaluation.

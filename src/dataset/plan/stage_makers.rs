@@ -174,32 +174,27 @@ where
         let origin = self.keys.origin(id)?;
         Ok(Planned { id, input: ElementId { piece: origin.piece, ..id }, origin })
     }
+}
 
-    /// Returns the pieces of an input element, and makes the element unless its pieces are kept.
-    fn pieces(&mut self, planned: &Planned, failed: &Failed, cx: &mut Cx) -> Result<&mut Pieces<U>> {
-        let key = planned.input;
-        if self.reuse.get(&key).is_none() {
-            let pieces = match self.make.make(&[planned.input()], failed, cx)? {
-                Some(element) => self.apply(element, planned, failed, cx)?,
-                None => Pieces::Failed,
-            };
-            self.reuse.put(key, pieces);
-        }
-        self.reuse.get(&key).ok_or_else(|| Error::state(format!("element {} is not kept", planned.id.index)))
+/// Returns the pieces of an input element, whose number must be the number in its key.
+fn pieces_of<T, U, E: Each<T, Out = Vec<U>>>(
+    each: &E,
+    stage: StageId,
+    element: T,
+    planned: &Planned,
+    failed: &Failed,
+    cx: &mut Cx,
+) -> Result<Pieces<U>> {
+    let index = planned.id.index;
+    let pieces = match apply(each, stage, 0, element, cx) {
+        Ok(pieces) => pieces.unwrap_or_default(),
+        Err(error) => return failed.pad(error.index(index)).map(|()| Pieces::Failed),
+    };
+    if planned.origin.count as usize == pieces.len() {
+        return Ok(Pieces::Whole(pieces.into_iter().map(Some).collect()));
     }
-
-    fn apply(&self, element: T, planned: &Planned, failed: &Failed, cx: &mut Cx) -> Result<Pieces<U>> {
-        let (name, index) = (self.each.name(), planned.id.index);
-        let pieces = match apply(&*self.each, self.stage, 0, element, cx) {
-            Ok(pieces) => pieces.unwrap_or_default(),
-            Err(error) => return failed.pad(error.index(index)).map(|()| Pieces::Failed),
-        };
-        if planned.origin.count as usize == pieces.len() {
-            return Ok(Pieces::Whole(pieces.into_iter().map(Some).collect()));
-        }
-        let why = format!("it became {} elements, which is not the number in its key", pieces.len());
-        Err(cx.blame(self.stage, name, stale(&why).index(index)))
-    }
+    let why = format!("it became {} elements, which is not the number in its key", pieces.len());
+    Err(cx.blame(stage, each.name(), stale(&why).index(index)))
 }
 
 impl<T, E, U> Make<U> for FanOutMaker<T, E, U>
@@ -221,9 +216,14 @@ where
 
     fn make(&mut self, recipe: &[Member], failed: &Failed, cx: &mut Cx) -> Result<Option<U>> {
         let planned = self.planned(only(recipe)?)?;
-        let id = planned.id;
-        let given = self.pieces(&planned, failed, cx)?.give(planned.origin.at, id.index)?;
-        self.reuse.used(&planned.input);
+        let Planned { id, input, .. } = planned;
+        let Self { make, each, reuse, stage, .. } = self;
+        let pieces = reuse.get_or_put(input, || match make.make(&[planned.input()], failed, cx)? {
+            Some(element) => pieces_of(&**each, *stage, element, &planned, failed, cx),
+            None => Ok(Pieces::Failed),
+        });
+        let given = pieces?.give(planned.origin.at, id.index)?;
+        reuse.used(&input);
         if let Some(given) = &given {
             let checked = self.keys.check(Some(given), id);
             checked.map_err(|error| cx.blame(self.stage, self.each.name(), error.index(id.index)))?;

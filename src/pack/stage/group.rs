@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::columns::{Columns, with_cells_of_row};
 use super::item::PackItem;
 use super::kernel::{Kernel, PartOf};
-use super::made::{MadeBy, MakeRows};
+use super::made::{MadeBy, plan_rows};
 use super::notes::{Notes, TELL_EVERY};
 use super::order::row_order;
 use super::plan::{GroupPlan, PACKED};
@@ -16,7 +16,7 @@ use super::planned::Bins;
 use super::tracked::{NextRows, ParentState, Tracked};
 use crate::cx::{Cx, StageId};
 use crate::dataset::iter::{Flow, Flowing, InPlace, NextStacked, Parted, PartedBy, Start};
-use crate::dataset::plan::{Plan, PlannedRows, StandIn};
+use crate::dataset::plan::{PlannedRows, StandIn};
 use crate::dataset::{DatasetIterator, Facts, Held, Memory, Role};
 use crate::element::{Element, Name, Value};
 use crate::error::{Error, Result};
@@ -90,13 +90,11 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for GroupPackFlow {
     }
 
     fn start_part(&self, parent: Parted<Element, I::State>, at: Start<'_>) -> Result<Option<PartedBy<I, Self>>> {
-        let (Parted::Plan(parent), Some(planning)) = (parent, at.planning) else { return Ok(None) };
-        if !parent.single || !planning.names.is_empty() || !self.0.is_by_lengths() {
+        if !self.0.is_by_lengths() {
             return Ok(None);
         }
-        let make = MakeRows::new(parent.make, MadeBy::Group(self.0.clone()), at.stage);
-        let pass = Box::new(self.pass(parent.pass, at.stage));
-        Ok(Some(Parted::Plan(Plan { pass, make: Box::new(make), single: false, chains: Vec::new() })))
+        let by = MadeBy::Group(self.0.clone());
+        Ok(plan_rows(parent, at, by, |parent| self.pass(parent, at.stage)))
     }
 
     fn unplanned(&self) -> &'static str {

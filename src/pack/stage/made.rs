@@ -8,7 +8,9 @@ use super::options::WindowPackOptions;
 use super::plan::GroupPlan;
 use super::rows::RowSpec;
 use crate::cx::{Cx, ElementId, StageId};
-use crate::dataset::plan::{Make, Member, Reuse, Segments};
+use crate::dataset::DatasetIterator;
+use crate::dataset::iter::{Parted, Start};
+use crate::dataset::plan::{Make, Member, Plan, PlanPass, Reuse, Segments, StandIn};
 use crate::element::{Element, Value};
 use crate::error::{Error, Result};
 use crate::exec::Failed;
@@ -110,7 +112,7 @@ fn no_element() -> Error {
 }
 
 /// Maker of packed rows. An element that is cut over several rows is made only once if these rows are near each other.
-pub(super) struct MakeRows {
+struct MakeRows {
     make: Box<dyn Make<Element>>,
     by: MadeBy,
     /// Features for planning, with cells of 1 byte.
@@ -122,13 +124,32 @@ pub(super) struct MakeRows {
     stage: StageId,
 }
 
+/// Plans rows that `pass` packs. Returns `None` if the parent's elements are rows, or if a later stage needs the lengths of
+/// the rows.
+pub(super) fn plan_rows<S, P>(
+    parent: Parted<Element, S>,
+    at: Start<'_>,
+    by: MadeBy,
+    pass: impl FnOnce(PlanPass<S>) -> P,
+) -> Option<Parted<Element, P::State>>
+where
+    P: DatasetIterator<Item = StandIn> + 'static,
+{
+    let (Parted::Plan(parent), Some(planning)) = (parent, at.planning) else { return None };
+    if !parent.single || !planning.names.is_empty() {
+        return None;
+    }
+    let make = Box::new(MakeRows::new(parent.make, by, at.stage));
+    Some(Parted::Plan(Plan { pass: Box::new(pass(parent.pass)), make, single: false, chains: Vec::new() }))
+}
+
 /// Returns the element of a member that is a part of it.
 fn whole(member: &Member) -> Option<ElementId> {
     member.cut.as_ref().map(|_| member.id)
 }
 
 impl MakeRows {
-    pub(super) fn new(make: Box<dyn Make<Element>>, by: MadeBy, stage: StageId) -> Self {
+    fn new(make: Box<dyn Make<Element>>, by: MadeBy, stage: StageId) -> Self {
         // An error is ignored here: the plan resolves the features too, and reports the error.
         let counted = by.rows().resolve_counted().unwrap_or_default();
         Self { make, by, counted, learned: None, reuse: Reuse::default(), stage }

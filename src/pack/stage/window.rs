@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::item::PackItem;
-use super::made::{MadeBy, MakeRows};
+use super::made::{MadeBy, plan_rows};
 use super::notes::{Notes, TELL_EVERY};
 use super::options::WindowPackOptions;
 use super::packer::{Entering, Packer, Slot};
@@ -14,7 +14,6 @@ use super::sequences::Sequences;
 use super::tracked::{NextRows, ParentState, Tracked};
 use crate::cx::{Cx, StageId};
 use crate::dataset::iter::{Flow, Flowing, InPlace, NextStacked, Parted, PartedBy, Start};
-use crate::dataset::plan::Plan;
 use crate::dataset::{self, DatasetIterator, Facts, Memory, Role};
 use crate::element::{Element, Name};
 use crate::error::{Error, Result};
@@ -85,13 +84,8 @@ impl<I: DatasetIterator<Item = Element>> Flow<I> for WindowPackFlow {
     }
 
     fn start_part(&self, parent: Parted<Element, I::State>, at: Start<'_>) -> Result<Option<PartedBy<I, Self>>> {
-        let (Parted::Plan(parent), Some(planning)) = (parent, at.planning) else { return Ok(None) };
-        if !parent.single || !planning.names.is_empty() {
-            return Ok(None);
-        }
-        let make = MakeRows::new(parent.make, MadeBy::Window(self.0.clone()), at.stage);
-        let pass = Box::new(self.pass(parent.pass, at.stage));
-        Ok(Some(Parted::Plan(Plan { pass, make: Box::new(make), single: false, chains: Vec::new() })))
+        let by = MadeBy::Window(self.0.clone());
+        Ok(plan_rows(parent, at, by, |parent| self.pass(parent, at.stage)))
     }
 
     fn unplanned(&self) -> &'static str {
