@@ -8,7 +8,8 @@ use crate::dataset::map::{GetStacked, MapDataset, stacked};
 use crate::element::{Array, Buffer, DType, Element, Name, Padded, Scalar, Stack, Value};
 use crate::error::{Error, Result};
 
-/// Makes a batch of elements. Each of the `batch` methods has a different implementation.
+/// Makes a batch of elements, of a stream or of a [`MapDataset`]. Each of the `batch` methods has a different
+/// implementation.
 pub trait MakeBatch<T>: Send + Sync + 'static {
     /// Type of a batch.
     type Batch: Send + 'static;
@@ -133,7 +134,7 @@ impl<T: Stack<Batch: Send + 'static>> MakeBatch<T> for Stacked {
 /// Makes batches with a user function.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
-pub struct BatchFn<F>(pub(super) F);
+pub struct BatchFn<F>(pub(in crate::dataset) F);
 
 impl<T, B, F> MakeBatch<T> for BatchFn<F>
 where

@@ -6,7 +6,7 @@ use super::{GetStacked, MapDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::entry::prelude::*;
 use crate::dataset::iter::rebatch::RebatchArgs;
-use crate::dataset::iter::{InPlace, Padding, Stream};
+use crate::dataset::iter::{MakeBatch, Padding, Stream};
 use crate::dataset::memory::{Held, Memory};
 use crate::dataset::node::{Describe, Indices, Moves, Node};
 use crate::dataset::remainder::RemainderOrPad;
@@ -16,67 +16,6 @@ use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::dataset::{INFINITE, Remainder};
 use crate::element::{Name, Stack};
 use crate::error::{Error, Result};
-
-/// Makes a batch of elements of `D`: [`Stacking`], or a custom function.
-pub trait MakeFixed<D: MapDataset> {
-    /// Type of the batches.
-    type Batch;
-
-    /// Makes a batch of `items`, which is not empty.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the items do not match, and errors of a custom function.
-    fn make(&self, items: Vec<D::Item>) -> Result<Self::Batch>;
-
-    /// Makes the batch of the elements of `parent` at `indices` without the elements; `None` if the parent cannot.
-    fn of_columns(&self, parent: &D, indices: Range<u64>, cx: &mut Cx) -> Option<InPlace<Self::Batch>> {
-        let _ = (parent, indices, cx);
-        None
-    }
-
-    /// Returns the payload bytes of `items` for the report; 0 if unknown.
-    fn nbytes(&self, items: &[D::Item]) -> usize {
-        let _ = items;
-        0
-    }
-
-    /// Returns true if the work is the crate's own code.
-    fn is_native(&self) -> bool {
-        false
-    }
-}
-
-/// Makes batches by [`Stack`]; used by [`MapDatasetExt::batch`](super::MapDatasetExt::batch).
-#[derive(Clone, Copy, Debug)]
-pub struct Stacking;
-
-impl<D: MapDataset<Item: Stack>> MakeFixed<D> for Stacking {
-    type Batch = <D::Item as Stack>::Batch;
-
-    fn make(&self, items: Vec<D::Item>) -> Result<Self::Batch> {
-        D::Item::stack(items)
-    }
-
-    fn of_columns(&self, parent: &D, indices: Range<u64>, cx: &mut Cx) -> GetStacked<D::Item> {
-        stacked(parent, indices, cx)
-    }
-
-    fn nbytes(&self, items: &[D::Item]) -> usize {
-        items.iter().map(Stack::nbytes).sum()
-    }
-
-    fn is_native(&self) -> bool {
-        true
-    }
-}
-
-impl<D: MapDataset, B, F: Fn(Vec<D::Item>) -> Result<B>> MakeFixed<D> for F {
-    type Batch = B;
-
-    fn make(&self, items: Vec<D::Item>) -> Result<B> {
-        self(items)
-    }
-}
 
 /// Largest batch that is stacked or allocated at once. A mistyped size thus allocates no memory for elements that do
 /// not exist.
@@ -171,12 +110,12 @@ fn hole(at: u64) -> Error {
 
 const HELP: &str = "batch the stream instead, which closes the gaps: `.to_iter().batch(n)`";
 
-impl<D: MapDataset, M: MakeFixed<D>> Stage for Batch<D, M> {
+impl<D: MapDataset, M: MakeBatch<D::Item>> Stage for Batch<D, M> {
     fn node(&self) -> Node<'_> {
         let memory = Memory::elements(Held::AtMost(self.size as u64), Held::AtMost(1)).per_thread();
         Node {
             describe: self,
-            is_native: self.make.is_native(),
+            is_native: self.make.only_stacks(),
             indices: Indices::Moved(self),
             memory: Some(memory),
             ..Node::new("batch", Role::Elementwise)
@@ -202,7 +141,7 @@ impl<D: MapDataset, M> Describe for Batch<D, M> {
     }
 }
 
-impl<D: MapDataset, M: MakeFixed<D>> Moves for Batch<D, M> {
+impl<D: MapDataset, M: MakeBatch<D::Item>> Moves for Batch<D, M> {
     fn looks_ahead(&self, parents: Option<u64>) -> Option<u64> {
         Some(parents?.div_ceil((self.size as u64).max(1)))
     }
@@ -225,7 +164,7 @@ impl<D: MapDataset, M: MakeFixed<D>> Moves for Batch<D, M> {
     }
 }
 
-impl<D: MapDataset, M: MakeFixed<D> + Send + Sync> MapDataset for Batch<D, M> {
+impl<D: MapDataset, M: MakeBatch<D::Item>> MapDataset for Batch<D, M> {
     type Item = M::Batch;
 
     fn len(&self) -> u64 {
@@ -236,14 +175,14 @@ impl<D: MapDataset, M: MakeFixed<D> + Send + Sync> MapDataset for Batch<D, M> {
         let indices = self.places(index).map_err(|error| cx.blame(self.stage, "batch", error))?;
         let Some(indices) = indices else { return Ok(None) };
         if self.stacks
-            && let Some(whole) = self.make.of_columns(&self.parent, indices.clone(), cx)
+            && let Some(whole) = self.make.of_columns(&self.parent, indices.clone(), self.size, cx)
         {
             cx.produced(self.stage, 1, whole.bytes as u64);
             return Ok(Some(whole.batch));
         }
         let items = self.items(indices, cx)?;
         let bytes = self.make.nbytes(&items);
-        match cx.timed_exactly(self.stage, || self.make.make(items)) {
+        match cx.timed_exactly(self.stage, || self.make.make(items, self.size)) {
             Ok(batch) => {
                 cx.produced(self.stage, 1, bytes as u64);
                 Ok(Some(batch))

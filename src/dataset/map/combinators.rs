@@ -4,11 +4,11 @@ use std::sync::Arc;
 use super::{
     Batch, BlockOrder, BlockShuffle, DrawFn, ElementIndex, Filter, FilterFn, FlatMap, IndexFn, IndicesOrder, Map,
     MapDataset, MapFn, MapWithIndex, Mapped, Ordered, RandomMap, Repeat, RepeatOrder, Seed, SeedOrder, SelectIndices,
-    Shuffle, ShuffleOrder, Slice, SliceOrder, Slots, SlotsFn, Split, SplitOrder, SplitSizes, Stacking, TryDrawFn,
-    TryFlatMap, TryIndexFn, TryMap, TryMapFn, TryMapWithIndex, TryRandomMap, WindowOrder, WindowShuffle, Zip,
+    Shuffle, ShuffleOrder, Slice, SliceOrder, Slots, SlotsFn, Split, SplitOrder, SplitSizes, TryDrawFn, TryFlatMap,
+    TryIndexFn, TryMap, TryMapFn, TryMapWithIndex, TryRandomMap, WindowOrder, WindowShuffle, Zip,
 };
 use crate::dataset::boxed::BoxMap;
-use crate::dataset::iter::Stream;
+use crate::dataset::iter::{BatchFn, Stacked, Stream};
 use crate::dataset::remainder::Remainder;
 use crate::dataset::run::collect::collect;
 use crate::element::Stack;
@@ -299,30 +299,31 @@ pub trait MapDatasetExt: MapDataset + Sized {
     /// assert_eq!(Range::new(0, 5).batch(2).collect()?, [vec![0, 1], vec![2, 3], vec![4]]);
     /// # Ok::<(), gristmill::Error>(())
     /// ```
-    fn batch(self, size: usize) -> Batch<Self, Stacking>
+    fn batch(self, size: usize) -> Batch<Self, Stacked>
     where
-        Self::Item: Stack,
+        Self::Item: Stack<Batch: Send + 'static>,
     {
         self.batch_with(size, Remainder::Keep)
     }
 
     /// Makes batches like [`batch`](Self::batch), with a policy for last elements that do not fill a batch.
-    fn batch_with(self, size: usize, remainder: Remainder) -> Batch<Self, Stacking>
+    fn batch_with(self, size: usize, remainder: Remainder) -> Batch<Self, Stacked>
     where
-        Self::Item: Stack,
+        Self::Item: Stack<Batch: Send + 'static>,
     {
-        Batch::new(self, size, remainder, Stacking)
+        Batch::new(self, size, remainder, Stacked)
     }
 
     /// Makes batches with a custom function, which receives 1 to `size` elements.
     ///
     /// # Errors
     /// The error of `f`, with the stage.
-    fn batch_with_fn<B, F>(self, size: usize, remainder: Remainder, f: F) -> Batch<Self, F>
+    fn batch_with_fn<B, F>(self, size: usize, remainder: Remainder, f: F) -> Batch<Self, BatchFn<F>>
     where
-        F: Fn(Vec<Self::Item>) -> Result<B> + Send + Sync,
+        B: Send + 'static,
+        F: Fn(Vec<Self::Item>) -> Result<B> + Send + Sync + 'static,
     {
-        Batch::new(self, size, remainder, f)
+        Batch::new(self, size, remainder, BatchFn(f))
     }
 
     /// Converts one epoch into a stream. Skips empty slots.

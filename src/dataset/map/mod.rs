@@ -36,8 +36,8 @@ mod zip;
 
 use super::entry::StageEntry;
 
+pub use self::batch::Batch;
 pub(super) use self::batch::stacked;
-pub use self::batch::{Batch, MakeFixed, Stacking};
 pub use self::block_shuffle::{BlockOrder, BlockShuffle};
 pub use self::combine::{Combine, Combined};
 pub use self::concatenate::{Concatenate, Consecutive};
