@@ -549,6 +549,42 @@ class MapDataset(Generic[_T_co]):
         """
 
     @staticmethod
+    def megatron_samples(
+        prefixes: str | PathLike[str] | Sequence[str | PathLike[str]],
+        *,
+        seq_len: int,
+        seed: int = 1234,
+        samples: int | None = None,
+        weights: float | Sequence[float] | None = None,
+        split: float | Sequence[float] | None = None,
+        part: Literal["train", "valid", "test"] = "train",
+        with_next: bool = True,
+    ) -> MapDataset[dict[str, Any]]:
+        """Reads training samples of Megatron's indexed datasets in the order of Megatron-Core.
+
+        Element `i` is a dict of `tokens`: the ids of sample `i` of `GPTDataset`, or of `BlendedDataset` for
+        several data sets.
+
+        Args:
+            prefixes: Prefixes of data sets: paths without `.idx` and `.bin`, as in `data_path`.
+            seq_len: Number of tokens in a sample: `seq_length`.
+            seed: Seed of the order, from 0 to 2^32 - 1.
+            samples: Minimum number of samples: iterations times the global batch size. By default, every data set is
+                read once.
+            weights: Weight of each data set. By default, the number of its samples.
+            split: Proportions of sequences for training, validation and tests. By default, all sequences are for
+                training.
+            part: Part of the sequences to read: `"train"`, `"valid"` or `"test"`.
+            with_next: Whether to add the next token to each sample, which then has `seq_len + 1` ids:
+                `add_extra_token_to_sequence`.
+
+        Raises:
+            ConfigError: An argument is invalid, or a column does not exist.
+            IoError: A file cannot be opened or read.
+            DataError: A record is damaged. The error is raised when the record is read.
+        """
+
+    @staticmethod
     def tokens(
         paths: str | PathLike[str] | Sequence[str | PathLike[str]],
         *,

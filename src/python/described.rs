@@ -11,6 +11,7 @@ use super::iter_dataset::PyIterDataset;
 use super::map_dataset::PyMapDataset;
 use super::with_options;
 use crate::spec::arguments::{About, Arg, Kind};
+use crate::spec::entry::SourceEntry;
 use crate::spec::registry::{source_entries, stages};
 
 /// Largest number of characters in a line of a docstring.
@@ -29,7 +30,7 @@ type Call = fn(&'static str, &Bound<'_, PyTuple>, Option<&Bound<'_, PyDict>>) ->
 pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let (maps, streams, docs) = (py.get_type::<PyMapDataset>(), py.get_type::<PyIterDataset>(), PyDict::new(py));
-    for entry in source_entries().filter(|entry| entry.about.outer.is_some() || entry.lacks().is_some()) {
+    for entry in source_entries().filter(|entry| reads_files(entry)) {
         // Compressed files are streams, whose lanes are an argument.
         let all = entry.about.all();
         let (lanes, others): (Vec<_>, Vec<_>) = all.iter().copied().partition(|arg| arg.name == "lanes");
@@ -63,6 +64,12 @@ pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     }
     with_options::add_to(module, [&maps, &streams])?;
     module.add("_docs", docs)
+}
+
+/// Returns true for a source of files, whose shards may be left out or not, and for a source that this build lacks.
+fn reads_files(entry: &SourceEntry) -> bool {
+    let has_paths = || entry.about.main_arg().is_some_and(|arg| matches!(arg.kind, Kind::List(Kind::Path)));
+    entry.about.outer.is_some() || entry.lacks().is_some() || has_paths()
 }
 
 /// Returns the dataset whose method is called, and the other arguments.

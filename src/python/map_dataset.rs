@@ -2,7 +2,9 @@
 
 mod inside;
 
+use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyDict, PyList, PySlice, PyTuple, PyType};
@@ -259,7 +261,13 @@ impl PyMapDataset {
     ///
     /// Raises:
     ///     ConfigError: An index is past the end.
-    fn select_indices(&self, py: Python<'_>, indices: Vec<u64>) -> PyResult<Self> {
+    fn select_indices(&self, py: Python<'_>, indices: &Bound<'_, PyAny>) -> PyResult<Self> {
+        // The numbers of an array are copied at once.
+        let is_array = indices.hasattr(intern!(py, "__array_interface__"))?;
+        let indices: Vec<u64> = match is_array.then(|| indices.extract::<PyReadonlyArray1<'_, u64>>()) {
+            Some(Ok(array)) => array.as_array().to_vec(),
+            _ => indices.extract()?,
+        };
         Self::new(py, over!(&self.0, ds => ds.select_indices(indices)))
     }
 

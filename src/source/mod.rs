@@ -12,7 +12,7 @@
 //! | NumPy: `.npy` | [`Npy`], written by [`NpyWriter`] | rows by number | |
 //! | NumPy: `.npz` | [`Npz`], [`NpzRows`] | arrays by name, rows by number | `compress` |
 //! | ArrayRecord | [`ArrayRecord`] | by number | `array_record` |
-//! | Megatron: `.bin` and `.idx` | [`Megatron`] | sequences or documents by number | |
+//! | Megatron: `.bin` and `.idx` | [`Megatron`], [`MegatronSamples`] | sequences, documents or training samples by number | |
 //! | safetensors | [`Safetensors`], written by [`SafetensorsWriter`] | files or rows by number | `safetensors` |
 //! | Bagz | [`Bagz`] | by number | `bagz` |
 //! | TFRecord | [`TfRecord`] | by number | `tf_record` |
@@ -172,7 +172,10 @@ pub use jsonl_writer::JsonlWriter;
 pub use lines::{Lines, LinesOptions};
 #[cfg(feature = "mds")]
 pub(crate) use mds::{mds_encoding_is_known, mds_encoding_of, mds_index};
-pub use megatron::{Megatron, MegatronOptions, MegatronUnit, MegatronWriter, MegatronWriterOptions};
+pub use megatron::{
+    Megatron, MegatronOptions, MegatronSamples, MegatronSamplesOptions, MegatronSplit, MegatronUnit, MegatronWriter,
+    MegatronWriterOptions,
+};
 pub use npy::{Npy, NpyWriter, NpyWriterOptions};
 #[cfg(feature = "cli")]
 pub(crate) use stdin::is_piped;

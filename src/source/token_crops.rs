@@ -132,7 +132,7 @@ impl BulkRead<Element> for Crops {
 
 /// Runs `crop` with timing. Counts its bytes, and attributes an error to the stage.
 #[inline]
-fn timed(cx: &mut Cx, name: &str, crop: impl FnOnce() -> Result<Element>) -> Result<Element> {
+pub(super) fn timed(cx: &mut Cx, name: &str, crop: impl FnOnce() -> Result<Element>) -> Result<Element> {
     let crop = cx.timed(StageId(0), crop).map_err(|error| cx.blame(StageId(0), name, error))?;
     if cx.is_timing() {
         cx.sampled_bytes(StageId(0), crop.nbytes() as u64);

@@ -217,12 +217,20 @@ impl TokenFile {
         Ok((Self { path, content, start, coding }, id))
     }
 
+    /// Opens the ids of a Megatron data set, whose index states their type.
+    pub(super) fn of_type(path: PathBuf, content: Content, dtype: DType) -> Result<Self> {
+        let size = usize::try_from(content.len()).unwrap_or(usize::MAX);
+        let (start, coding) =
+            Coding::of(dtype, false).and_then(|coding| whole(size, coding)).map_err(|e| e.path(&path))?;
+        Ok(Self { path, content, start, coding })
+    }
+
     pub(super) fn len(&self) -> u64 {
         (self.content.len() - self.start as u64) / self.coding.size() as u64
     }
 
     /// Returns the byte range of ids in the file.
-    fn place(&self, from: u64, count: usize) -> Result<Range<u64>> {
+    pub(super) fn place(&self, from: u64, count: usize) -> Result<Range<u64>> {
         let end = from.checked_add(count as u64).filter(|&end| end <= self.len());
         let end = end.ok_or_else(|| {
             Error::data(format!("{count} ids from number {from} on are out of range: the file has {}", self.len()))

@@ -100,6 +100,11 @@ impl Index {
         self.sequences
     }
 
+    /// Returns the lengths of the sequences, `i32` each. Returns `None` for a legacy index.
+    pub(super) fn lengths(&self) -> Option<&[[u8; 4]]> {
+        self.lengths.as_ref().map(|lengths| lengths.bytes.as_bytes().as_chunks().0)
+    }
+
     /// Returns the number of documents. Without document boundaries, each sequence is a document.
     pub(super) fn documents(&self) -> u64 {
         match self.documents.bytes.len() as u64 / 8 {

@@ -9,12 +9,14 @@ pub(super) mod entry;
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
 pub(super) mod fuzz;
 mod index;
+mod samples;
 mod writer;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use self::index::Index;
+pub use self::samples::{MegatronSamples, MegatronSamplesOptions, MegatronSplit};
 pub use self::writer::{MegatronWriter, MegatronWriterOptions};
 use super::content::{self, Content};
 use super::files::{self, Patterns, Renamed};

@@ -340,6 +340,20 @@ fn ids() -> Vec<Case> {
                 "paths": ["megatron", "megatron/shard-00000.idx"], "by": [null, "document"],
             }),
         ),
+        source(
+            "megatron_samples",
+            json!({"prefixes": "megatron/shard-00000", "seq_len": 4, "samples": 20}),
+            json!({
+                "prefixes": ["megatron/shard-00000", "megatron", ["megatron/shard-00000", "megatron/shard-00000"]],
+                "seq_len": [4, 5], "seed": [null, 7], "samples": [20, 30, null], "weights": [null, [1]],
+                "split": [null, [1, 1], [2, 1]], "with_next": [null, false],
+            }),
+        ),
+        source(
+            "megatron_samples",
+            json!({"prefixes": "megatron/shard-00000", "seq_len": 4, "split": [1, 1, 1]}),
+            json!({"part": [null, "valid", "test"]}),
+        ),
         source("tokens", json!({"paths": "ids.bin", "layout": "u16"}), json!({"paths": paths, "layout": layout})),
         source(
             "crops",

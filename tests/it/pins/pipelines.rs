@@ -32,6 +32,10 @@ pub(crate) const PIPELINES: &[(&str, &str)] = &[
     ("npy", "source: {npy: {paths: [npy/*.npy], field: pixels}}\nstages: [shuffle: {seed: 3}]"),
     ("safetensors", "source: {safetensors: {paths: [safetensors/*.safetensors], rows: true}}"),
     ("megatron", "source: {megatron: {paths: [megatron/*.idx]}}\nstages: [shuffle: {seed: 3}]"),
+    (
+        "megatron_samples",
+        "source: {megatron_samples: {prefixes: [megatron], seq_len: 16, samples: 150, weights: [3, 1, 2]}}\nstages: [batch: 4]",
+    ),
     ("tokens", "source: {tokens: {paths: [tokens/*.bin]}}"),
     ("crops", "source: {crops: {paths: [tokens/*.bin], seq_len: 16, with_next: true}}\nstages: [shuffle: {seed: 3}]"),
     ("random_crops", "source: {random_crops: {paths: [tokens/*.bin], seq_len: 16, seed: 5}}\nstages: [batch: 4]"),
