@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from gristmill import jax as jax
     from gristmill import notebook as notebook
     from gristmill import orbax as orbax
+    from gristmill import orders as orders
     from gristmill import otel as otel
     from gristmill import ray as ray
     from gristmill import torch as torch
@@ -77,7 +78,7 @@ else:
         "schedule": "gristmill._schedule",
         "tokenizer_json": "gristmill._tokenizers",
     }
-    _MODULES = ("arrow", "jax", "notebook", "orbax", "otel", "ray", "torch")
+    _MODULES = ("arrow", "jax", "notebook", "orbax", "orders", "otel", "ray", "torch")
 
     def __getattr__(name: str) -> object:
         """Imports the attribute or module on first use."""
