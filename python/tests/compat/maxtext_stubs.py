@@ -38,6 +38,31 @@ class Bytes:
         return 2
 
 
+class Chat:
+    """A tokenizer of bytes with a chat template, as `transformers` would load one."""
+
+    pad_token_id = unk_token_id = 0
+    bos_token_id, eos_token_id = 1, 2
+    chat_template: str | None = None
+
+    def __init__(self, add_bos_token: bool, add_eos_token: bool) -> None:
+        self.before, self.behind = [1] * add_bos_token, [2] * add_eos_token
+
+    @staticmethod
+    def from_pretrained(path: str, add_bos_token: bool, add_eos_token: bool, token: str | None) -> "Chat":
+        return Chat(add_bos_token, add_eos_token)
+
+    def encode(self, text: str) -> list[int]:
+        return [*self.before, *(byte + 3 for byte in text.encode()), *self.behind]
+
+    def decode(self, ids: list[int], skip_special_tokens: bool = True) -> str:
+        return bytes(token - 3 for token in ids).decode()
+
+    def apply_chat_template(self, messages: list[dict[str, str]], add_generation_prompt: bool, tokenize: bool) -> list[int]:
+        text = "".join(f"<{message['role']}>{message['content']}</>" for message in messages)
+        return [byte + 3 for byte in (text + "<assistant>" * add_generation_prompt).encode()]
+
+
 class Of(type):
     """The kind of a class that has all attributes: others of its kind."""
 
@@ -53,6 +78,9 @@ def made(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
     return Of(name, (), {"__init__": lambda self, *_, **__: None})
+
+
+TOKENIZERS: dict[str, tuple[str, type]] = {"sentencepiece": ("SentencePieceProcessor", Bytes), "transformers": ("AutoTokenizer", Chat)}
 
 
 class Anything(ModuleType):
@@ -82,14 +110,15 @@ def install() -> None:
     """From now on they are found, behind all that is installed."""
     if not any(isinstance(finder, Stubs) for finder in sys.meta_path):
         sys.meta_path.append(Stubs())
-    # Also if it is installed: there is no model for it to load.
-    sys.modules["sentencepiece"] = module("sentencepiece")
+    # Also if they are installed: there is no model to load.
+    for name in TOKENIZERS:
+        sys.modules[name] = module(name)
 
 
 def write(folder: Path) -> None:
     """A file for each that is not installed, by which another process comes to the same."""
     for name in ABSENT:
-        if "." not in name and (name == "sentencepiece" or importlib.util.find_spec(name) is None):
+        if "." not in name and (name in TOKENIZERS or importlib.util.find_spec(name) is None):
             code = f"import importlib, sys\nimport maxtext_stubs\nmaxtext_stubs.install()\ndel sys.modules[{name!r}]\n"
             code += f"sys.path_importer_cache.clear()\nsys.modules[{name!r}] = maxtext_stubs.module({name!r})\n"
             (folder / f"{name}.py").write_text(code)
@@ -99,6 +128,6 @@ def module(name: str) -> ModuleType:
     """The stub of that name."""
     stub = Anything(name)
     stub.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=True)
-    if name == "sentencepiece":
-        stub.SentencePieceProcessor = Bytes
+    if name in TOKENIZERS:
+        setattr(stub, *TOKENIZERS[name])
     return stub
