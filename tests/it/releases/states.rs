@@ -47,7 +47,7 @@ pub(crate) fn write(folder: &Path) {
 pub(crate) fn in_data(text: &str) -> String {
     let place = |text: String, before: &str| text.replace(before, &format!("{before}../data/"));
     let mut text = format!("{text}\n");
-    for before in ["paths: [", "tokenizer: "] {
+    for before in ["paths: [", "prefixes: [", "tokenizer: "] {
         text = place(text, before);
     }
     // The second path of a list.
