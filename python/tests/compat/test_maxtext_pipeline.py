@@ -11,6 +11,7 @@ import pytest
 from compat.differences import RULES
 
 PROGRAM = Path(__file__).parent / "maxtext_pipeline.py"
+KEYS = [f"{name}{part}" for name in ("inputs", "targets") for part in ("", "_position", "_segmentation")]
 
 
 class Run:
@@ -34,14 +35,18 @@ class Run:
 Cases = dict[str, dict[str, Any]]
 
 
-def of_both(folder: Path, *which: str) -> tuple[Cases, Cases]:
-    """The cases over `gristmill.compat` and over Grain."""
-    for name in ("GRAIN_WHEEL", "MAXTEXT_WHEEL"):
+def require(*folders: str) -> None:
+    for name in folders:
         if name not in os.environ:
             pytest.skip(f"set {name} to a folder that it was installed into: pip install --no-deps --target")
     missing = "MaxText's path needs it: pip install"
     for package in ("jax", "array_record", "google.protobuf", "orbax.checkpoint.experimental.v1", "pyarrow", "tfrecord"):
         pytest.importorskip(package, reason=f"{missing} {package}")
+
+
+def of_both(folder: Path, *which: str) -> tuple[Cases, Cases]:
+    """The cases over `gristmill.compat` and over Grain."""
+    require("GRAIN_WHEEL", "MAXTEXT_WHEEL")
     runs = Run("SHIM", folder / "shim", *which), Run(os.environ["GRAIN_WHEEL"], folder / "grain", *which)
     return runs[0].cases(), runs[1].cases()
 
@@ -65,6 +70,18 @@ def test_batches_are_those_of_grain(both: tuple[Cases, Cases]) -> None:
 def test_saved_runs_go_on_and_end_without_a_word(both: tuple[Cases, Cases]) -> None:
     ours, _ = both
     assert [name for name, one in ours.items() if not (one["goes_on"] and one["ends"])] == []
+
+
+def test_the_drop_in_for_maxtext_resumes_and_serves_hosts(tmp_path: Path) -> None:
+    require("MAXTEXT_WHEEL")
+    command = [sys.executable, str(PROGRAM.with_name("maxtext_own.py")), os.environ["MAXTEXT_WHEEL"], str(tmp_path)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert run.returncode == 0, run.stderr[-4000:]
+    found = json.loads(run.stdout.splitlines()[-1])
+    first = found.pop("first")
+    assert len(first) == 3
+    assert all(sorted(batch) == KEYS and all(value[:2] == ["<i4", [4, 64]] for value in batch.values()) for batch in first)
+    assert found == {"goes_on": True, "evaluations": [81, 81], "hosts": True}
 
 
 @pytest.mark.weekly
