@@ -18,7 +18,6 @@ mod piece;
 mod recorder;
 mod records;
 mod sample;
-#[cfg(all(feature = "workers", target_os = "linux"))]
 mod tally;
 pub(crate) mod turn;
 mod waits;
@@ -30,12 +29,10 @@ use self::clock::Begun;
 pub(crate) use self::element_id::ElementId;
 pub(crate) use self::given::Given;
 use self::local::{Local, UNITS, Unit};
-#[cfg(feature = "store")]
 pub(crate) use self::made::waited_for_store;
 pub(crate) use self::made::{Made, Off, Watch, Who, number_thread};
 pub use self::piece::Piece;
 use self::piece::Pieces;
-#[cfg(feature = "cli")]
 pub(crate) use self::recorder::Command;
 pub(crate) use self::recorder::HostCounts;
 pub use self::recorder::{Counts, Recorder, StageTally};
@@ -43,7 +40,6 @@ pub(crate) use self::records::{
     Batch, Chunk, Fill, History, LEVELS, News, Seen, Snapshot, Stretch, Taken, WorkerMemory,
 };
 use self::sample::{Sample, clock_ns};
-#[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use self::tally::Tally;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use self::waits::Hold;
@@ -366,7 +362,6 @@ impl Cx {
     }
 
     /// Returns true if a recorder receives the notes.
-    #[cfg(feature = "store")]
     pub(crate) fn is_heard(&self) -> bool {
         self.recorder.is_some()
     }

@@ -3,18 +3,16 @@
 //! An [`Error`] is one word wide. Its kind names the party that can fix the error. Callers on the way up add their context: stage, file,
 //! record, byte offset, element index. The message gives the value and the limit.
 
-#[cfg(all(feature = "workers", target_os = "linux"))]
 mod packed;
-#[cfg(all(feature = "workers", target_os = "linux"))]
+#[cfg(unix)]
 mod told;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-#[cfg(all(feature = "python", feature = "workers", target_os = "linux"))]
 pub(crate) use packed::{Packed, pack_by};
 use serde::{Deserialize, Serialize};
-#[cfg(all(feature = "workers", target_os = "linux"))]
+#[cfg(unix)]
 pub(crate) use told::Told;
 
 /// Result with [`Error`](struct@Error) as the default error.
@@ -134,7 +132,6 @@ impl Error {
     }
 
     /// Makes an error of [`ErrorKind::Data`], which wraps the error of a user's function that rejects an element.
-    #[cfg(feature = "python")]
     #[cold]
     pub(crate) fn bad(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         let source = error.into();
@@ -162,7 +159,6 @@ impl Error {
 
     /// Adds another remedy, which begins with `or `.
     #[cold]
-    #[cfg(feature = "cli")]
     pub(crate) fn more_help(mut self, more: &str) -> Self {
         self.0.help = Some(match self.0.help.take() {
             Some(help) => format!("{help}; {more}"),

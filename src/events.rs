@@ -29,7 +29,6 @@ const fn number(level: Level) -> usize {
 }
 
 /// Reports events up to `level`, instead of warnings. Call it before [`listen`], because the level is checked once for each event.
-#[cfg(feature = "cli")]
 pub(crate) fn set_level(level: Level) {
     MOST.store(number(level), Ordering::Relaxed);
 }

@@ -67,11 +67,9 @@ impl Origin {
 }
 
 /// Thread of a process. It differs from all other threads, and from its copy in a fork.
-#[cfg(any(test, feature = "python"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ThreadOf(u64);
 
-#[cfg(any(test, feature = "python"))]
 impl ThreadOf {
     /// Returns the current thread.
     pub(crate) fn here() -> Self {
@@ -185,7 +183,6 @@ pub(crate) struct PerProcess<T> {
 }
 
 /// Lock that is separate in each process.
-#[allow(dead_code, reason = "only sources of some features keep what they have decoded")]
 pub(crate) type OwnLock<T> = PerProcess<Mutex<T>>;
 
 struct Made<T> {
@@ -235,7 +232,6 @@ impl<T: Send + Sync + Default> Default for PerProcess<T> {
 
 impl<T: Send> PerProcess<Mutex<T>> {
     /// Locks the value of this process.
-    #[allow(dead_code, reason = "only sources of some features keep what they have decoded")]
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.get().locked()

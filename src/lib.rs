@@ -68,6 +68,11 @@
 //! | `python` | no | the extension module of the Python package, which maturin builds: see `pyproject.toml` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+// A feature gates a crate and the modules that use it, not the single functions that only these modules call.
+#![cfg_attr(
+    not(all(feature = "full", feature = "python", target_os = "linux")),
+    allow(dead_code, unused_imports, reason = "the build with all features checks both")
+)]
 
 /// The programs of a page of the site, as doc tests.
 #[cfg(all(doctest, feature = "text", feature = "formats", feature = "s3", feature = "workers", target_os = "linux"))]
@@ -85,7 +90,6 @@ pub mod checkpoint;
 pub mod cli;
 pub mod consumer;
 mod cores;
-#[cfg(feature = "cli")]
 mod cpu;
 pub mod cx;
 pub mod dataset;
@@ -98,7 +102,6 @@ pub mod demo;
 pub mod device;
 pub mod element;
 mod error;
-#[cfg(any(feature = "cli", feature = "python"))]
 mod events;
 pub mod exec;
 mod fork;
@@ -108,7 +111,6 @@ pub mod keys;
 mod live;
 mod loader;
 #[cfg(any(feature = "cli", all(feature = "workers", target_os = "linux")))]
-#[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports, reason = "most of it is asked by the doctor"))]
 mod machine;
 mod mmap;
 pub mod pack;

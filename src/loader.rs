@@ -17,7 +17,6 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use self::ahead::Ahead;
-#[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use self::builder::Backend;
 pub use self::builder::LoaderBuilder;
 use self::guarded::Guarded;
@@ -34,7 +33,6 @@ use crate::fork::Ours;
 use crate::keys::KeyRecorder;
 use crate::live::Remarks;
 use crate::part::{Deal, Part, RowNumbers};
-#[cfg(any(feature = "python", feature = "pjrt"))]
 use crate::report::beside;
 use crate::report::{ConsumerMeter, First, Report, Seen};
 use crate::startup::made_between;
@@ -71,7 +69,6 @@ pub(crate) type StateOf<D> = <<D as IterDataset>::Iter as DatasetIterator>::Stat
 pub struct Loader<D: IterDataset> {
     dataset: Arc<D>,
     identity: Identity,
-    #[cfg(feature = "python")]
     accepts_changes: bool,
     executor: String,
     run: Runtime,
@@ -178,7 +175,6 @@ impl<D: IterDataset + 'static> Loader<D> {
     }
 
     /// Returns true if elements are made ahead of the consumer, so that some may be ready.
-    #[cfg(feature = "cli")]
     pub(crate) fn is_ahead(&self) -> bool {
         matches!(self.drive, Drive::Ahead(_))
     }
@@ -226,7 +222,6 @@ impl<D: IterDataset + 'static> Loader<D> {
     }
 
     /// Records the time that a loop `around` this loader has waited outside of it.
-    #[cfg(any(feature = "python", feature = "pjrt"))]
     pub(crate) fn note_around(&mut self, around: &ConsumerMeter) {
         if let Some((from, to)) = around.first().filter(|_| !self.first.is_told) {
             self.first.is_told = true;
@@ -344,7 +339,6 @@ impl<D: IterDataset + 'static> Loader<D> {
     }
 }
 
-#[cfg(feature = "pjrt")]
 impl<D: IterDataset + 'static> Loader<D> {
     /// Borrows the state that [`state`](Self::state) writes.
     pub(crate) fn typed_state(&self) -> &StateOf<D> {

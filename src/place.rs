@@ -104,7 +104,6 @@ pub(crate) fn is_web(scheme: &str) -> bool {
 ///
 /// The URL of a folder on a web server ends with a slash. In other URLs, the last part of a folder has no extension.
 /// A dataset of the hub (`hf://datasets/org/name`) is a folder, whatever its name.
-#[cfg(any(test, feature = "cli", feature = "store"))]
 pub(crate) fn may_be_folder(path: &Path) -> bool {
     let Some(scheme) = scheme(path).filter(|scheme| !scheme.eq_ignore_ascii_case("file")) else { return true };
     let text = path.to_string_lossy();
@@ -113,7 +112,6 @@ pub(crate) fn may_be_folder(path: &Path) -> bool {
 }
 
 /// Returns true if a URL names a whole dataset of the hub.
-#[cfg(any(test, feature = "cli", feature = "store"))]
 pub(crate) fn is_dataset(path: &Path) -> bool {
     let parts = |text: &str| text.split('/').count();
     let is_hub = scheme(path).is_some_and(|scheme| scheme.eq_ignore_ascii_case("hf"));
@@ -136,7 +134,6 @@ pub(crate) fn shown(path: &Path) -> Cow<'_, Path> {
 }
 
 /// Returns true if a URL contains a user, a password, or an invalid host.
-#[cfg(feature = "store")]
 pub(crate) fn has_user(url: &str) -> bool {
     Url::of(url).is_some_and(|url| !url.is_plain())
 }

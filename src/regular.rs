@@ -28,7 +28,6 @@ pub(crate) fn open(path: &Path) -> Result<File> {
 ///
 /// # Errors
 /// As [`open`]; [`ErrorKind::Data`](crate::ErrorKind::Data) if it is larger than 256 MiB, [`ErrorKind::Io`](crate::ErrorKind::Io) if it is not UTF-8.
-#[cfg(feature = "cli")]
 pub(crate) fn read_text(path: &Path) -> Result<String> {
     use std::io::Read;
 

@@ -18,7 +18,6 @@ pub(crate) enum Readers {
     /// Users that may read all other files of the process.
     AsUsual,
     /// Owner only.
-    #[cfg_attr(not(any(feature = "store", test)), allow(dead_code, reason = "for the blocks of stores"))]
     Owner,
 }
 
@@ -56,7 +55,6 @@ impl Temporary {
     }
 
     /// Links the file to `path`, unless a file of that name exists.
-    #[cfg(feature = "store")]
     pub(crate) fn publish_new(self, path: &Path) -> io::Result<()> {
         fs::hard_link(&self.0, path)
     }

@@ -5,7 +5,6 @@
 
 #[cfg(any(feature = "spec", all(feature = "workers", target_os = "linux")))]
 pub(crate) mod budget;
-#[cfg(any(test, all(feature = "workers", target_os = "linux")))]
 mod shown;
 
 use std::fmt;

@@ -1,5 +1,4 @@
 //! Variable-length numbers, and the protocol buffer messages that consist of them.
-#![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 /// Returns the number at the start of `bytes`, and its encoded length: 7 bits per byte, the lowest first, at most 10
 /// bytes.

@@ -9,10 +9,6 @@ mod convert;
 mod demo;
 
 pub(crate) mod doctor;
-#[cfg_attr(
-    not(all(feature = "python", feature = "workers", target_os = "linux")),
-    allow(dead_code, reason = "engines are written in Python")
-)]
 pub(crate) mod elsewhere;
 pub(crate) mod explain;
 mod format;

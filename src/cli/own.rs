@@ -17,7 +17,6 @@ pub(super) fn set_arguments(arguments: &[OsString]) {
 
 /// Makes [`command`] start `interpreter` with `arguments` before the arguments of this process.
 /// Needed if this process is not the binary itself.
-#[cfg(feature = "python")]
 pub(crate) fn set_interpreter(interpreter: OsString, arguments: &[&str]) {
     let _ = INTERPRETED.set((interpreter, arguments.iter().map(OsString::from).collect()));
 }

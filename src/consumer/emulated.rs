@@ -42,7 +42,6 @@ impl EmulatedStep {
     /// Waits as [`Handle::wait`] does, but reports the end of the step on the device's clock.
     ///
     /// A late wake-up does not move that end: a real device with several steps in flight does not pause for the host.
-    #[cfg(feature = "pjrt")]
     pub(super) fn wait_for_device(self) -> Ran {
         // Emulates the device's work.
         std::thread::sleep(self.ends_at.saturating_duration_since(Instant::now()));

@@ -48,7 +48,6 @@ impl<H: Handle> Recorder<H> {
     }
 
     /// Returns the submitted steps. Steps not yet waited for have `got` as their `ready` and `done`.
-    #[cfg(feature = "cli")]
     pub(crate) fn steps(&self) -> &[Step] {
         &self.steps
     }

@@ -6,7 +6,6 @@ use super::waits::Shares;
 #[derive(Debug, Default)]
 pub(super) struct Beside {
     /// Sums at the last note.
-    #[cfg(any(test, feature = "python", feature = "pjrt"))]
     noted: Shares,
     /// Waits since the last recorded batch.
     pending: Shares,
@@ -14,7 +13,6 @@ pub(super) struct Beside {
 
 impl Beside {
     /// Adds the increase of each sum since the last note. A sum that was corrected downward adds nothing until it exceeds its old maximum.
-    #[cfg(any(test, feature = "python", feature = "pjrt"))]
     pub(super) fn note(&mut self, so_far: Shares) {
         self.pending.add(so_far.since(self.noted));
         self.noted = self.noted.larger(so_far);

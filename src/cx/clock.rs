@@ -6,7 +6,6 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-#[cfg(feature = "python")]
 use super::made::waited_for_lock;
 use super::sample::SHARE;
 use super::turn;
@@ -30,7 +29,6 @@ pub(super) struct Spent {
 /// Use of the interpreter's lock by the piece of work that is being observed.
 #[derive(Clone, Copy, Default)]
 struct Lock {
-    #[cfg_attr(not(feature = "python"), expect(dead_code, reason = "read where a lock is taken"))]
     looking: bool,
     taken: bool,
     waited_ns: u64,
@@ -107,7 +105,6 @@ impl Spent {
 
 /// Calls `take`, which acquires the interpreter's lock and does its work. `take` must call its argument as soon as it has the
 /// lock, so that the wait for the lock is counted separately.
-#[cfg(feature = "python")]
 pub(crate) fn taking_lock<R>(take: impl FnOnce(&dyn Fn()) -> R) -> R {
     let start = Instant::now();
     take(&|| {

@@ -34,7 +34,6 @@ thread_local! {
 }
 
 /// Counts a wait for a block of a store.
-#[cfg(feature = "store")]
 pub(crate) fn waited_for_store(time: Duration, retries: u64, bytes: u64) {
     let off = OFF.get();
     OFF.set(Off {
@@ -47,7 +46,6 @@ pub(crate) fn waited_for_store(time: Duration, retries: u64, bytes: u64) {
 }
 
 /// Counts a wait for the interpreter's lock.
-#[cfg(feature = "python")]
 pub(crate) fn waited_for_lock(time: Duration) {
     let off = OFF.get();
     OFF.set(Off { lock_ns: off.lock_ns + time.as_nanos() as u64, ..off });
@@ -109,7 +107,6 @@ pub(crate) struct Made {
 
 impl Made {
     /// Returns the evaluation of a chunk that took `took` and is ready now.
-    #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
     pub(crate) fn now(took: Duration) -> Self {
         let done = Instant::now();
         let begun = done.checked_sub(took).unwrap_or(done);

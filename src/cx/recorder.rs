@@ -93,12 +93,10 @@ pub struct Recorder {
     pub(super) records: Option<Records>,
     /// Other machines by name, each with its part of every stage, by stage id.
     pub(super) hosts: Mutex<Vec<(String, Vec<HostCounts>)>>,
-    #[cfg(feature = "cli")]
     command: std::sync::OnceLock<Command>,
 }
 
 /// Facts about a pass that a command runs.
-#[cfg(feature = "cli")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Command {
     /// True if the consumer is a loop that takes elements at full speed and discards them.
@@ -127,7 +125,6 @@ impl Default for Recorder {
             beside: Mutex::default(),
             records,
             hosts: Mutex::default(),
-            #[cfg(feature = "cli")]
             command: std::sync::OnceLock::new(),
         }
     }
@@ -201,7 +198,6 @@ impl Recorder {
     }
 
     /// Records the waits of the training loop outside the loader so far, by cause.
-    #[cfg(any(feature = "python", feature = "pjrt"))]
     pub(crate) fn waited_beside(&self, so_far: Shares) {
         self.beside.locked().note(so_far);
     }
@@ -257,7 +253,6 @@ impl Recorder {
     }
 }
 
-#[cfg(feature = "cli")]
 impl Recorder {
     /// Marks the pass as the run of a command.
     pub(crate) fn set_command(&self, command: Command) {

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 thread_local!(static WAITED_NS: Cell<u64> = const { Cell::new(0) });
 
 /// Takes a lock whose holder does work that this thread needs too.
-#[cfg_attr(not(feature = "formats"), allow(dead_code, reason = "sources that decode many rows at once are features"))]
 pub(crate) fn take_turn<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     match lock.try_lock() {
         Ok(guard) => guard,

@@ -109,14 +109,12 @@ impl dyn Stage + '_ {
     }
 
     /// Returns true if workers evaluate any stage: before a border, or functions of a stream that this process reads.
-    #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn employs_workers(&self) -> bool {
         let is_fed = self.node().work == Work::Chunks && !self.parents().iter().any(|p| p.leaves_workers());
         is_fed || self.node().work == Work::Border || self.parents().iter().any(|p| p.employs_workers())
     }
 
     /// Returns true if an executor evaluates only a part of the pipeline: see [`is_cut`](super::Node::is_cut).
-    #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(in crate::dataset) fn any_cut(&self) -> bool {
         self.node().is_cut || self.parents().iter().any(|p| p.any_cut())
     }
@@ -195,7 +193,6 @@ impl dyn Stage + '_ {
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) that names the unsupported type.
-    #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn check_crossing(&self) -> Result<()> {
         match self.node().crossing {
             Some(check) => check(self),

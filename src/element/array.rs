@@ -58,7 +58,6 @@ impl Array {
     }
 
     /// Makes an array of shape `[]` whose bytes are the lowest of `bits`, for a dtype known only at run time.
-    #[cfg(any(feature = "columns", feature = "csv"))]
     #[inline]
     pub(crate) fn from_bits(dtype: DType, bits: u64) -> Self {
         Self { dtype, shape: Shape::Flat { rank: 0, dims: [0, 0] }, data: Buffer::from_word(bits, dtype.size()) }
@@ -125,7 +124,6 @@ impl Array {
     }
 
     /// Consumes the array and returns the underlying shared memory.
-    #[cfg(feature = "python")]
     pub(crate) fn into_buffer(self) -> Buffer {
         self.data
     }
@@ -206,7 +204,6 @@ impl Array {
     }
 }
 
-#[cfg(all(feature = "workers", target_os = "linux"))]
 impl Array {
     /// Makes an array of `rank` dimensions, at most 2, over `data`, whose length must match them.
     #[inline(always)]

@@ -3,7 +3,6 @@
 #[cfg(feature = "columns")]
 mod runs;
 
-#[cfg(feature = "columns")]
 pub(crate) use self::runs::Run;
 use super::stack::is_listed;
 use super::{Array, ArrayMut, DType, Element, Name, Value};

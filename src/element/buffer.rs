@@ -182,7 +182,6 @@ impl Buffer {
     }
 
     /// Makes a buffer of the `len` lowest bytes of `word`, at most 8, lowest first. Higher bytes are ignored.
-    #[cfg(any(all(feature = "workers", target_os = "linux"), feature = "columns", feature = "csv"))]
     #[inline(always)]
     pub(crate) fn from_word(word: u64, len: usize) -> Self {
         let len = len.min(8);
@@ -191,7 +190,6 @@ impl Buffer {
     }
 
     /// Returns a view of `len` bytes of `owner` from `start` on. Reading the view panics if the range is out of bounds.
-    #[cfg(all(feature = "workers", target_os = "linux"))]
     #[inline(always)]
     pub(crate) fn part_of(owner: &Arc<dyn Owner>, start: usize, len: usize) -> Self {
         Self(Repr::Shared { owner: owner.clone(), start, len })

@@ -21,10 +21,6 @@ pub(crate) mod spare;
 mod spec;
 mod stack;
 #[cfg(any(feature = "python", all(any(test, fuzzing), feature = "workers", target_os = "linux")))]
-#[cfg_attr(
-    not(all(feature = "workers", target_os = "linux")),
-    expect(dead_code, reason = "trees come from worker processes")
-)]
 mod tree;
 
 use std::fmt;
@@ -36,7 +32,6 @@ pub(crate) use batch_mut::Run;
 pub(crate) use batch_mut::{BatchMut, ColumnMut};
 pub use buffer::{Buffer, BufferMut, Owner};
 pub(crate) use cast::cast;
-#[cfg(feature = "columns")]
 pub(crate) use cast::cast_number;
 pub(crate) use digest::read_hex;
 pub use digest::{Digest, OrderHash, StreamHasher};
@@ -50,7 +45,6 @@ pub use ragged::{Ragged, RaggedColumn};
 pub use smol_str::{SmolStr as Name, SmolStr as Text};
 pub use spec::{ElementSpec, LeafSpec};
 pub use stack::Stack;
-#[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use stack::{StackSink, stack_into};
 
 #[cfg(any(feature = "python", all(any(test, fuzzing), feature = "workers", target_os = "linux")))]
@@ -256,7 +250,6 @@ impl Element {
     }
 }
 
-#[cfg(any(feature = "columns", feature = "csv"))]
 impl Element {
     /// Returns an element of null fields with these unique names; write the values through [`place_mut`](Self::place_mut).
     pub(crate) fn nulls(names: &[Name]) -> Self {

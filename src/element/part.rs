@@ -14,10 +14,6 @@ pub(crate) enum Part<T, W> {
     /// A slot for each index.
     Slots(Many<T>),
     /// An element for each index, created on demand.
-    #[cfg_attr(
-        not(all(feature = "workers", target_os = "linux")),
-        expect(dead_code, reason = "rows come from worker processes")
-    )]
     Rows(Rows<T>),
     /// A group, and its number of indices, each of which has an element.
     Whole(Result<W>, u64),

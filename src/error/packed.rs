@@ -10,7 +10,6 @@ pub(crate) type Pack = fn(&(dyn StdError + 'static)) -> Option<Vec<u8>>;
 static PACK: OnceLock<Pack> = OnceLock::new();
 
 /// Sets the function that serialises causes. Only the first call has an effect.
-#[cfg(feature = "python")]
 pub(crate) fn pack_by(pack: Pack) {
     let _ = PACK.set(pack);
 }
@@ -24,7 +23,6 @@ pub(super) fn pack(cause: &(dyn StdError + 'static)) -> Option<Vec<u8>> {
 #[derive(Debug)]
 pub(crate) struct Packed {
     message: String,
-    #[cfg_attr(not(feature = "python"), expect(dead_code, reason = "read by those who can pack"))]
     bytes: Vec<u8>,
 }
 
@@ -34,7 +32,6 @@ impl Packed {
     }
 
     /// Returns the serialised exception.
-    #[cfg(feature = "python")]
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }

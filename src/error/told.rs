@@ -113,7 +113,7 @@ impl StdError for Cause {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "workers"))]
 mod tests {
     use super::*;
 

@@ -79,7 +79,6 @@ impl Demand {
     }
 
     /// Sets whether evaluators wait for memory that only the consumer can release.
-    #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn set_short(&self, short: bool) {
         self.short.store(short, Relaxed);
     }

@@ -37,7 +37,6 @@ impl FailedElements {
     ///
     /// # Errors
     /// [`ErrorKind::Config`] for a limit without padding.
-    #[cfg(any(feature = "python", feature = "spec"))]
     pub(crate) fn chosen(pads: bool, limit: Option<u64>) -> Result<Self> {
         match (pads, limit) {
             (true, limit) => Ok(Self::Pad { limit }),

@@ -4,7 +4,6 @@ mod demand;
 mod failed;
 mod figures;
 mod pool;
-#[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) mod remote;
 mod runtime;
 pub(crate) mod thread;
@@ -14,7 +13,6 @@ pub use failed::FailedElements;
 pub use figures::{LinkReport, PoolReport, WorkerReport, WorkersReport};
 pub use runtime::{Executor, Runtime};
 
-#[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use demand::Demand;
 pub(crate) use failed::Failed;
 pub(crate) use pool::{MOST_THREADS, Pool};

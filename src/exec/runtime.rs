@@ -77,10 +77,6 @@ pub struct Runtime {
     failed: Arc<Failed>,
     base: usize,
     /// Share of each batch to evaluate, as (index, count), unless all is evaluated.
-    #[cfg_attr(
-        not(all(feature = "workers", target_os = "linux")),
-        expect(dead_code, reason = "only workers receive it")
-    )]
     share: Option<(u32, u32)>,
     /// Whether at most half of the rows of each batch are evaluated here.
     apart: bool,

@@ -9,7 +9,6 @@ pub(crate) type Around = fn(&mut (dyn FnMut() + Send));
 static AROUND: OnceLock<Around> = OnceLock::new();
 
 /// Sets the surroundings of every thread that starts from now on. Only the first call has an effect.
-#[cfg(feature = "python")]
 pub(crate) fn surround(around: Around) {
     let _ = AROUND.set(around);
 }
@@ -25,7 +24,6 @@ pub(crate) fn pass() -> Pass {
 }
 
 /// Runs `work` for a pass. Threads that start meanwhile belong to that pass.
-#[cfg(feature = "python")]
 pub(crate) fn for_pass<T>(pass: Pass, work: impl FnOnce() -> T) -> T {
     struct Before(Pass);
 

@@ -16,7 +16,6 @@ mod trace;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-#[cfg(all(feature = "top", target_os = "linux"))]
 use std::time::Instant;
 
 pub(crate) use self::endpoint::Endpoint;
@@ -110,7 +109,6 @@ impl Live {
     }
 
     /// Sets the meter of the surrounding loop in another language.
-    #[cfg(feature = "python")]
     pub(crate) fn show_around(&self, around: Arc<Mutex<ConsumerMeter>>) {
         *self.around.locked() = Some(around);
     }

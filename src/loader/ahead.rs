@@ -205,7 +205,6 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
     }
 
     /// Returns true if [`next`](Self::next) would not wait.
-    #[cfg(feature = "pjrt")]
     pub(super) fn is_ready(&self) -> bool {
         self.current.len() > 0
             || self

@@ -12,9 +12,7 @@ use super::parted::{Parted, Pass, Wanted};
 use super::watched::Viewers;
 use super::{Drive, Host, Loader, Position, typed_state};
 use crate::checkpoint::{Checkpoint, Identity};
-#[cfg(feature = "cli")]
 use crate::cpu::Cpu;
-#[cfg(feature = "cli")]
 use crate::cx::Command;
 use crate::cx::{Cause, Recorder};
 use crate::dataset::iter::{keys_help, not_by_lanes, note_keys};
@@ -59,7 +57,6 @@ pub struct LoaderBuilder<D: IterDataset> {
     pub(super) guarded: Option<Guarded<D::Item>>,
     pub(super) guard_timeout: Option<Duration>,
     pub(super) viewers: Viewers,
-    #[cfg(feature = "cli")]
     command: Option<Command>,
     /// Counted remarks for the report, from before the pass.
     notes: Vec<(&'static str, u64)>,
@@ -88,7 +85,6 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             guarded: None,
             guard_timeout: None,
             viewers: Viewers::default(),
-            #[cfg(feature = "cli")]
             command: None,
             notes: Vec::new(),
         }
@@ -100,7 +96,6 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
     }
 
     /// Evaluates elements by `backend`, instead of an [`executor`](Self::executor).
-    #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(crate) fn backend(mut self, backend: impl Backend + 'static) -> Self {
         self.backend = Some(Box::new(backend));
         self
@@ -135,7 +130,6 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
     }
 
     /// Raises the [buffer](Self::buffer) to at least `batches`.
-    #[cfg(all(feature = "python", feature = "workers", target_os = "linux"))]
     pub(crate) fn buffer_at_least(self, batches: usize) -> Self {
         let batches = batches.max(self.buffer);
         self.buffer(batches)
@@ -267,7 +261,6 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         let guarded = self.guarded(parted.is_some())?;
         let stages = (&self.dataset as &dyn Stage).count();
         let recorder = if self.keeps_records { Recorder::new(stages) } else { Recorder::without_records(stages) };
-        #[cfg(feature = "cli")]
         self.command.into_iter().for_each(|command| recorder.set_command(command));
         self.notes.iter().for_each(|(what, count)| recorder.note(what, *count));
         let (run, executor) = self.runtime(&recorder)?;
@@ -321,7 +314,6 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         Ok(Loader {
             dataset,
             identity,
-            #[cfg(feature = "python")]
             accepts_changes: self.accepts_changes,
             executor,
             run,
@@ -347,7 +339,6 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
     }
 }
 
-#[cfg(feature = "cli")]
 impl<D: IterDataset + 'static> LoaderBuilder<D> {
     /// Adds the number of shards that the pipeline leaves out to the report.
     pub(crate) fn skipped_shards(mut self, shards: usize) -> Self {

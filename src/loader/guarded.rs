@@ -379,7 +379,6 @@ impl<D: IterDataset + 'static> Loader<D> {
     }
 }
 
-#[cfg(feature = "python")]
 impl<D: IterDataset + 'static> Loader<D> {
     /// Returns true if other hosts have not posted their due statements within `patience`.
     /// Used by callers that would otherwise hold a lock that other hosts need in order to post.

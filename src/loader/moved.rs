@@ -1,6 +1,5 @@
 //! Moves of a loader: to a state, back by some elements, and to the rows of another part.
 
-#[cfg(feature = "python")]
 use super::{Checkpoint, typed_state};
 use super::{Drive, Guarded, KEPT, Limit, Loader, Parted, Pass, StateOf};
 use crate::cx::Cause;
@@ -117,7 +116,6 @@ impl<D: IterDataset + 'static> Loader<D> {
     }
 }
 
-#[cfg(feature = "python")]
 impl<D: IterDataset + 'static> Loader<D> {
     /// Moves to the position of `checkpoint`, with the same threads, worker processes and open files.
     /// Returns false if this requires other threads: after the end, after an error, and if a thread is still busy.

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-#[cfg(feature = "python")]
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -14,7 +13,6 @@ use crate::error::Result;
 use crate::exec::Runtime;
 use crate::fork::Ours;
 use crate::live::{EVERY, Endpoint, Live, Looks, RecordView, Subject, Told, TraceView, View};
-#[cfg(feature = "python")]
 use crate::report::ConsumerMeter;
 
 /// Options for the viewers of a pass.
@@ -121,7 +119,6 @@ fn subject<D: IterDataset + 'static>(
 pub(super) struct Watched {
     endpoint: Option<Endpoint>,
     looks: Option<Looks>,
-    #[cfg_attr(not(all(feature = "top", target_os = "linux")), expect(dead_code, reason = "there is none"))]
     top: Option<top::TopServer>,
     live: Arc<Live>,
     /// Time of the consumer's last update.
@@ -166,7 +163,6 @@ impl<D: IterDataset + 'static> Loader<D> {
     }
 
     /// Ends the views of a pass that is kept without viewers.
-    #[cfg(feature = "cli")]
     pub(crate) fn end_views(&mut self) {
         self.watched = None;
     }
@@ -189,7 +185,6 @@ impl<D: IterDataset + 'static> Loader<D> {
     }
 }
 
-#[cfg(feature = "python")]
 impl<D: IterDataset + 'static> Loader<D> {
     /// Shows viewers the times that a loop in another language measured `around` each call of [`next`](Iterator::next).
     pub(crate) fn show_around(&self, around: &Arc<Mutex<ConsumerMeter>>) {

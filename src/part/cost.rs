@@ -146,7 +146,6 @@ impl Cost {
     }
 
     /// Returns the two factors, the window, and the named column of segment ids or of lengths.
-    #[cfg(feature = "python")]
     pub(crate) fn parts(&self) -> (u64, u64, Option<u64>, Option<&str>, Option<&str>) {
         let (segments, lengths) = match &self.column {
             Column::Found => (None, None),

@@ -5,11 +5,9 @@
 //! arrays in shared memory are not copied at all. The result equals that of `gristmill._tree.stack`, which handles
 //! all other cases, too.
 
-#[cfg(all(feature = "workers", target_os = "linux"))]
 use std::ops::Range;
 
 use numpy::PyUntypedArray;
-#[cfg(all(feature = "workers", target_os = "linux"))]
 use numpy::{PyArrayDescrMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};

@@ -269,12 +269,10 @@ pub(crate) fn copy_of<'py>(array: &Bound<'py, PyUntypedArray>) -> PyResult<Bound
 }
 
 /// Flag of arrays that free their memory.
-#[cfg(all(feature = "workers", target_os = "linux"))]
 const OWNS_DATA: c_int = 0x0004;
 
 /// Returns the dtype of a contiguous array and the range of its bytes, if the array owns its memory, or its base does
 /// and has no other view. The caller must check references to the array.
-#[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) fn own_memory(array: &Bound<'_, PyUntypedArray>) -> Option<(DType, std::ops::Range<usize>)> {
     let dtype = from_dtype(&array.dtype()).ok().filter(|_| array.is_c_contiguous())?;
     // SAFETY: the pointer is to a live array object.
@@ -297,10 +295,6 @@ pub(crate) fn own_memory(array: &Bound<'_, PyUntypedArray>) -> Option<(DType, st
 }
 
 /// Calls `read` with an array; returns `None` if native stages have no such dtype.
-#[cfg_attr(
-    not(all(feature = "workers", target_os = "linux")),
-    expect(dead_code, reason = "only what crosses to or from workers needs it")
-)]
 pub(crate) fn view<T>(
     array: &Bound<'_, PyUntypedArray>,
     read: impl FnOnce(DType, &[usize], &[u8]) -> T,
@@ -354,10 +348,6 @@ pub(crate) fn alike<T>(
 }
 
 /// Calls `read` with the bytes of any object with a contiguous buffer.
-#[cfg_attr(
-    not(all(feature = "workers", target_os = "linux")),
-    expect(dead_code, reason = "only what crosses to or from workers needs it")
-)]
 pub(crate) fn with_bytes<T>(object: &Bound<'_, PyAny>, read: impl FnOnce(&[u8]) -> T) -> PyResult<T> {
     let bytes = PyBuffer::<u8>::get(object)?;
     if bytes.len_bytes() == 0 {

@@ -1,6 +1,5 @@
 //! Errors on their way between Python and the crate: an exception keeps its type and its traceback.
 
-#[cfg(all(feature = "workers", target_os = "linux"))]
 use pyo3::exceptions::PyMemoryError;
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::prelude::*;
@@ -60,7 +59,6 @@ pub(crate) fn annotate(py: Python<'_>, exception: &PyErr, note: &str) {
 /// Returns the exception in `error`: the object, or an equal one if a worker process raised it.
 fn original(py: Python<'_>, error: &Error) -> Option<PyErr> {
     std::iter::successors(std::error::Error::source(error), |&cause| cause.source()).find_map(|cause| {
-        #[cfg(all(feature = "workers", target_os = "linux"))]
         if let Some(packed) = cause.downcast_ref::<crate::error::Packed>() {
             return Some(unpack(py, packed).unwrap_or_else(|failed| failed));
         }
@@ -68,14 +66,12 @@ fn original(py: Python<'_>, error: &Error) -> Option<PyErr> {
     })
 }
 
-#[cfg(all(feature = "workers", target_os = "linux"))]
 fn unpack(py: Python<'_>, packed: &crate::error::Packed) -> PyResult<PyErr> {
     let bytes = super::buffer::to_bytes(py, packed.bytes())?;
     Ok(PyErr::from_value(py.import("gristmill._remote")?.call_method1("unpack", (bytes,))?))
 }
 
 /// Encodes an exception, in the worker that raised it.
-#[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) fn pack(cause: &(dyn std::error::Error + 'static)) -> Option<Vec<u8>> {
     let exception = cause.downcast_ref::<PyErr>()?;
     Python::attach(|py| {

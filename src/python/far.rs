@@ -70,11 +70,9 @@ impl Engine {
 }
 
 /// The first byte of a payload that is a pipeline file: others are `gristmill._workers`'.
-#[cfg(feature = "cli")]
 const FILE: u8 = b'f';
 
 /// Starts the workers that a command asks for.
-#[cfg(feature = "cli")]
 pub(super) fn of_command(request: crate::cli::elsewhere::Request) -> Result<Box<dyn crate::loader::Backend>> {
     let crate::cli::elsewhere::Request { cluster, workers, threads, ram_budget, pipeline, stages } = request;
     let payload = postcard::to_extend(&pipeline, vec![FILE])
@@ -90,7 +88,6 @@ pub(super) fn of_command(request: crate::cli::elsewhere::Request) -> Result<Box<
 }
 
 /// What an engine says that cannot start, as a command tells it.
-#[cfg(feature = "cli")]
 fn refused(py: Python<'_>, error: &PyErr) -> Error {
     let kind = match error.get_type(py).name() {
         Ok(name) if name == "ConfigError" => ErrorKind::Config,
@@ -189,7 +186,6 @@ impl PyEvaluator {
     /// The worker in `place` on `host` that evaluates what `payload` makes.
     #[new]
     fn new(host: String, payload: Vec<u8>, place: u64) -> Self {
-        #[cfg(feature = "cli")]
         if let Some(file) = payload.strip_prefix(&[FILE]) {
             let pipeline = postcard::from_bytes::<crate::spec::Pipeline>(file);
             return Self(Evaluator::new(host, move || {

@@ -10,7 +10,6 @@ pub(super) fn is_worker() -> bool {
 }
 
 /// From here on this process is a worker.
-#[cfg(all(feature = "workers", target_os = "linux"))]
 pub(super) fn becomes_worker() {
     IS_WORKER.store(true, Ordering::Relaxed);
 }

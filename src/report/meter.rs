@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-#[cfg(feature = "python")]
 use crate::cx::Cause;
 use crate::cx::Shares;
 
@@ -122,7 +121,6 @@ impl ConsumerMeter {
     }
 
     /// Counts a wait outside of calls that has just ended.
-    #[cfg(feature = "python")]
     pub(crate) fn wait_beside(&mut self, cause: Cause, time: Duration) {
         self.beside.count(cause, time);
         self.waited += time;

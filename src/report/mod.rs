@@ -6,7 +6,6 @@
 #[cfg(test)]
 mod advised;
 mod causes;
-#[cfg(any(feature = "cli", feature = "python"))]
 mod cells;
 mod command;
 mod decoding;
@@ -25,7 +24,6 @@ pub(crate) mod record;
 mod scenes;
 mod startup;
 mod text;
-#[cfg(any(feature = "cli", feature = "python"))]
 mod tokens;
 mod verdict;
 mod waited;
@@ -37,22 +35,18 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-#[cfg(any(feature = "cli", feature = "python"))]
 pub(crate) use cells::Cells;
-#[cfg(feature = "cli")]
 pub(crate) use decoding::REMEDY;
 pub(crate) use meter::ConsumerMeter;
 pub use metrics::{Family, Kind, Metric, Unit};
 pub(crate) use openmetrics::CONTENT_TYPE;
 pub(crate) use picture::Picture;
-#[cfg(feature = "cli")]
 pub(crate) use tokens::TokenCount;
 pub use verdict::{Advice, Change, Verdict};
 pub(crate) use waited::beside;
 pub use why::Why;
 pub(crate) use why::who;
 
-#[cfg(all(feature = "top", target_os = "linux"))]
 pub(crate) use crate::cx::Stretch;
 use crate::cx::{Account, Recorder, Snapshot, StageTally};
 pub use crate::cx::{Cause, LongWait, StoreUse, WaitSuspect};
@@ -185,7 +179,6 @@ pub(crate) struct Seen<'a> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct First {
     /// Whether the first wait of a loop around the loader was already reported.
-    #[cfg(any(feature = "python", feature = "pjrt"))]
     pub(crate) is_told: bool,
     /// Objects made before the first element, with the time that each took.
     pub(crate) made: Vec<(&'static str, Duration)>,
@@ -454,7 +447,6 @@ fn has_cut(node: &dyn Stage) -> bool {
 
 impl StageReport {
     /// Returns true if the stage runs ahead of the consumer, on any of several threads.
-    #[cfg(all(feature = "top", target_os = "linux"))]
     pub(crate) fn runs_ahead(&self) -> bool {
         self.place == Place::Threads
     }

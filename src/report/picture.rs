@@ -23,7 +23,6 @@ pub(crate) struct Picture {
     /// Number of places of the buffer.
     pub(super) capacity: usize,
     /// Cells of the batches, if they were examined.
-    #[cfg(any(feature = "cli", feature = "python"))]
     #[serde(skip)]
     pub(super) cells: super::Cells,
 }
@@ -33,20 +32,12 @@ impl Picture {
         let mut waits = recorder.longest_waits(WAITS);
         why::name_records(&mut waits, pipeline);
         let next = meter.latency.iter_recorded().map(|value| (value.value_iterated_to(), value.count_at_value()));
-        Self {
-            records,
-            waits,
-            next: next.collect(),
-            capacity: meter.buffer.capacity,
-            #[cfg(any(feature = "cli", feature = "python"))]
-            cells: super::Cells::default(),
-        }
+        Self { records, waits, next: next.collect(), capacity: meter.buffer.capacity, cells: super::Cells::default() }
     }
 }
 
 impl Report {
     /// Returns the report with `cells` of its batches.
-    #[cfg(any(feature = "cli", feature = "python"))]
     pub(crate) fn with_cells(mut self, cells: super::Cells) -> Self {
         std::sync::Arc::make_mut(&mut self.picture).cells = cells;
         self
@@ -58,7 +49,6 @@ impl Report {
     }
 
     /// Returns the number of places of the buffer; 0 without a buffer.
-    #[cfg(all(feature = "top", target_os = "linux"))]
     pub(crate) fn buffer(&self) -> usize {
         self.picture.capacity
     }

@@ -82,7 +82,6 @@ pub struct ElementRng {
 
 impl ElementRng {
     /// Returns the key and the index, from which numpy can recreate the generator.
-    #[cfg(feature = "python")]
     pub(crate) fn place(&self) -> ([u64; 2], u64) {
         (self.key.0, self.counter[BLOCK - 1])
     }

@@ -8,7 +8,6 @@ use super::format::SinkFormat;
 use super::schema::Schema;
 use crate::checkpoint::Checkpoint;
 use crate::error::{Error, Result};
-#[cfg(feature = "cli")]
 use crate::source::{TokenLayout, TokenType};
 use crate::store;
 
@@ -118,7 +117,6 @@ impl Manifest {
     }
 
     /// Returns the layout of token files, from the options. Files without a header cannot be read without the layout.
-    #[cfg(feature = "cli")]
     pub(crate) fn layout(&self) -> TokenLayout {
         let token = match self.options.get("token_type").and_then(Json::as_str) {
             Some("uint32") => TokenType::U32,

@@ -136,7 +136,6 @@ impl SinkOptions {
     }
 
     /// Declares columns that are not declared yet.
-    #[cfg(feature = "cli")]
     pub(crate) fn more_columns(mut self, columns: &Schema) -> Self {
         for (name, holds) in columns.columns() {
             if self.schema.get(name).is_none() {

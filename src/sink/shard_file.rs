@@ -57,7 +57,6 @@ impl ShardFile {
     }
 
     /// Returns the name that the file gets when it is published.
-    #[allow(dead_code, reason = "formats whose files know their names may be off")]
     pub(super) fn name(&self) -> &str {
         &self.name
     }

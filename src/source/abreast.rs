@@ -1,5 +1,4 @@
 //! Parallel work on many files. Files in object stores use a thread for each concurrent request.
-#![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 use super::content::{Content, Contents};
 use crate::cores;

@@ -1,5 +1,4 @@
 //! Switch for the verification of checksums.
-#![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 /// Returns false only under fuzzing, because random input would never pass a checksum. In tests, the environment
 /// variable `GRISTMILL_TEST_UNCHECKED` has this effect too.

@@ -19,17 +19,14 @@ pub(crate) fn contained<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 
 /// Decompressed bytes that every buffer may claim, in addition to [`RATIO`] times its own size. Stops a small file from
 /// causing a large allocation.
-#[cfg(feature = "columns")]
 const SMALL: u64 = 32 << 20;
 /// Maximum number of decompressed bytes for each compressed byte, beyond [`SMALL`].
-#[cfg(feature = "columns")]
 const RATIO: u64 = 1000;
 
 /// Checks the claimed decompressed size of `packed` bytes, before a decoder allocates it.
 ///
 /// # Errors
 /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the claim exceeds 32 MiB plus 1000 times the compressed size.
-#[cfg(feature = "columns")]
 pub(crate) fn check_claim(packed: u64, unpacked: u64) -> Result<()> {
     if unpacked <= SMALL.saturating_add(RATIO.saturating_mul(packed)) {
         return Ok(());

@@ -1,5 +1,4 @@
 //! The content of a file: in memory, mapped, in a store, or from standard input.
-#![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
@@ -375,7 +374,6 @@ fn check_begun(path: &Path, len: u64) -> Result<()> {
 }
 
 /// Opens a file that accompanies another file, if it exists.
-#[cfg_attr(not(feature = "compress"), allow(dead_code, reason = "one format has files beside others"))]
 pub(crate) fn beside(location: &Location, access: Access) -> Result<Option<Content>> {
     let is_there = match location {
         Location::Local(path) => path.exists(),
@@ -385,7 +383,6 @@ pub(crate) fn beside(location: &Location, access: Access) -> Result<Option<Conte
 }
 
 /// Returns the size of a file or object in bytes.
-#[cfg(feature = "cli")]
 pub(crate) fn size(path: &Path) -> Result<u64> {
     Ok(Content::open(&path.into(), Access::Normal).map_err(|e| e.path(path))?.len())
 }

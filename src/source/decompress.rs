@@ -7,7 +7,6 @@ use std::io::{self, Read};
 
 use zstd::bulk::Decompressor;
 
-#[cfg(any(feature = "array_record", feature = "mds"))]
 use crate::units::Bytes;
 
 /// Bytes of a claimed size that are allocated at once, in addition to `AT_ONCE_RATIO` times the compressed size. More
@@ -18,19 +17,15 @@ const AT_ONCE_RATIO: usize = 256;
 const WINDOW_LOG: u32 = 25;
 
 /// Codec of compressed data.
-#[cfg(any(feature = "array_record", feature = "mds"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Codec {
     Brotli,
-    #[cfg(feature = "mds")]
     Bzip2,
-    #[cfg(feature = "mds")]
     Gzip,
     Snappy,
     Zstd,
 }
 
-#[cfg(any(feature = "array_record", feature = "mds"))]
 impl Codec {
     /// Decompresses `packed` into `length` bytes.
     ///
@@ -41,9 +36,7 @@ impl Codec {
         let want = want.map_err(|_| io::Error::other(format!("{} are more than can be held", Bytes(length))))?;
         let out = match self {
             Self::Brotli => brotli(packed, want),
-            #[cfg(feature = "mds")]
             Self::Bzip2 => drain(bzip2::read::MultiBzDecoder::new(packed), want, believed(packed)),
-            #[cfg(feature = "mds")]
             Self::Gzip => drain(flate2::bufread::MultiGzDecoder::new(packed), want, believed(packed)),
             Self::Snappy => snappy(packed, want),
             Self::Zstd => zstd(packed, want),
@@ -96,7 +89,6 @@ pub(super) fn zstd_stream(frame: &[u8]) -> io::Result<impl Read + '_> {
     Ok(stream)
 }
 
-#[cfg(any(feature = "array_record", feature = "mds"))]
 fn brotli(packed: &[u8], want: usize) -> io::Result<Vec<u8>> {
     // An extension of the format allows windows as large as memory.
     if packed.first().is_some_and(|byte| byte & 0x7f == 0x11) {
@@ -105,7 +97,6 @@ fn brotli(packed: &[u8], want: usize) -> io::Result<Vec<u8>> {
     drain(brotli::Decompressor::new(packed, 4096), want, believed(packed))
 }
 
-#[cfg(any(feature = "array_record", feature = "mds"))]
 fn snappy(packed: &[u8], want: usize) -> io::Result<Vec<u8>> {
     // Snappy expands 3 bytes to at most 64, so a rejected size is always damage.
     if snap::raw::decompress_len(packed)? != want || want > believed(packed) {

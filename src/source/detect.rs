@@ -1,6 +1,5 @@
 //! Detection of file formats by content, and by name only if the content is ambiguous.
 
-#[cfg(feature = "spec")]
 pub(super) mod plain;
 #[cfg(test)]
 pub(super) mod tests;

@@ -1,5 +1,4 @@
 //! Encoding of values as files: the inverse of [`decode`](super::decode).
-#![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 use std::borrow::Cow;
 

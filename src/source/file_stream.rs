@@ -1,5 +1,4 @@
 //! Sequential reading of files, one after the other, shared by the streams of all formats.
-#![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,5 +1,4 @@
 //! Search for the part that contains a record. Records are numbered across parts: files, row groups, shards, chunks.
-#![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 use crate::error::{Error, Result};
 

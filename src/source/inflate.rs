@@ -1,5 +1,4 @@
 //! Line reader for `.gz`, `.zst`, `.lz4` and plain text files, with bounded memory.
-#![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 #[cfg(feature = "compress")]
 pub(super) mod codecs;
@@ -20,7 +19,6 @@ use crate::units::Bytes;
 /// Decoder of a file, chosen by its magic number.
 pub(super) enum Decoder {
     Plain(Stream),
-    #[cfg_attr(not(feature = "compress"), expect(dead_code, reason = "this build has no codec"))]
     Packed(&'static str, Box<dyn Codec>),
 }
 

@@ -143,14 +143,11 @@ exports! {
 }
 
 pub use bad_shards::{Shards, skip_bad_shards};
-#[cfg(feature = "spec")]
 pub(crate) use content::Contents;
-#[cfg(feature = "cli")]
 pub(crate) use content::size;
 #[cfg(all(feature = "csv", feature = "compress"))]
 pub use csv::{CsvStream, CsvStreamIter};
 pub use detect::detect;
-#[cfg(feature = "spec")]
 pub(crate) use detect::detect_folder;
 #[cfg(feature = "spec")]
 pub(crate) use example::stages as example_stages;
@@ -165,7 +162,6 @@ pub(crate) use formats::SOURCES;
 pub use index_cache::IndexCache;
 pub use json::RepeatedNames;
 pub use json_array::{JsonArray, JsonArrayOptions};
-#[cfg(feature = "cli")]
 pub(crate) use jsonl::REPEATED;
 pub use jsonl::{Jsonl, JsonlOptions};
 pub use jsonl_writer::JsonlWriter;
@@ -177,9 +173,7 @@ pub use megatron::{
     MegatronWriterOptions,
 };
 pub use npy::{Npy, NpyWriter, NpyWriterOptions};
-#[cfg(feature = "cli")]
 pub(crate) use stdin::is_piped;
-#[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use stdin::refuse as refuse_stdin;
 pub use text_stream::{
     JsonLines, JsonlStream, LineParser, LineStream, PlainLines, StreamOptions, TextStream, TextStreamIter,

@@ -1,5 +1,4 @@
 //! Views of a part of a file, without a copy.
-#![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 use crate::element::Buffer;
 use crate::store::BLOCK;

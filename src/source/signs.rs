@@ -1,5 +1,4 @@
 //! Magic numbers that several formats check.
-#![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 /// Returns the codec of compressed content, by its magic number. A zstd file may begin with a skippable frame.
 pub(crate) fn compression(bytes: &[u8]) -> Option<&'static str> {

@@ -1,5 +1,4 @@
 //! Start offsets of the records of a file, at 4 bytes per record.
-#![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 use xxhash_rust::xxh3::Xxh3;
 

@@ -32,7 +32,6 @@ enum Turn {
     /// Unread bytes.
     Rest,
     /// No bytes, because this process is a worker of another process.
-    #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
     Nothing,
 }
 
@@ -42,7 +41,6 @@ pub(crate) fn is_piped(path: &Path) -> bool {
 }
 
 /// Rejects standard input in this process from now on, because another process reads it.
-#[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) fn refuse() {
     READ.locked().turn = Turn::Nothing;
 }
@@ -92,7 +90,6 @@ impl Piped {
 
     fn check(&self, turn: Turn) -> Result<()> {
         match self.turn {
-            #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
             Turn::Nothing => Err(refused("is read by the process that started this worker")),
             present if present == turn => Ok(()),
             _ => Err(refused("is read once, and was read already")),

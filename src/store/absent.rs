@@ -158,10 +158,8 @@ pub(crate) fn abreast(_: u64) -> usize {
     0
 }
 
-#[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) fn let_go() {}
 
-#[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) fn be_one_of_many() {}
 
 /// Returns the error of a build without stores.

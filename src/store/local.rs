@@ -66,7 +66,6 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
 ///
 /// # Errors
 /// See [`replace`].
-#[cfg(feature = "cli")]
 pub(crate) fn check_writable(path: &Path) -> Result<()> {
     LocalOutput::create(path.to_owned()).map(drop).map_err(|e| e.help("choose a place that can be written to"))
 }

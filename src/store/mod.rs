@@ -112,20 +112,15 @@ pub(crate) use self::bounded::Bounded;
 pub use self::folder::{Entry, Folder};
 pub(crate) use self::folder::{Version, Writer};
 pub(crate) use self::listed::{MANIFEST, listed};
-#[cfg(feature = "cli")]
 pub(crate) use self::local::{Alone, check_writable};
 pub(crate) use self::local::{description, replace};
 pub use self::options::StoreOptions;
 pub(crate) use self::options::index_folder;
-#[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use self::options::variables;
-#[cfg(feature = "spec")]
 pub(crate) use self::options::{Described, Field};
 pub use self::output::Output;
 pub(crate) use self::remote::{BLOCK, END, Object, abreast, find, memory, tell};
-#[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use self::remote::{be_one_of_many, let_go};
-#[cfg(feature = "cli")]
 pub(crate) use self::stores::FEATURES;
 
 /// Maximum size in bytes of a text that describes other files, such as a manifest, an index or a list. Such texts are

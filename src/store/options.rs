@@ -1,9 +1,7 @@
 //! Options for reading stores: memory, disk, requests, timeouts.
 
 use std::ffi::OsStr;
-#[cfg(any(feature = "python", all(feature = "workers", target_os = "linux")))]
 use std::ffi::OsString;
-#[cfg(feature = "spec")]
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::RwLock;
@@ -68,7 +66,6 @@ static APPLIED: RwLock<Option<StoreOptions>> = RwLock::new(None);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Described {
     pub(crate) name: &'static str,
-    #[cfg_attr(not(feature = "spec"), allow(dead_code, reason = "pipeline files describe options"))]
     pub(crate) doc: &'static str,
     pub(crate) field: Field,
 }
@@ -210,13 +207,11 @@ impl StoreOptions {
     }
 
     /// Returns the folder of the disk cache and its maximum size in bytes, if there is a folder.
-    #[cfg(feature = "cli")]
     pub(crate) fn cache(&self) -> Option<(&Path, u64)> {
         Some((self.cache_dir.as_deref()?, self.cache_bytes))
     }
 
     /// Resolves a relative cache folder against `folder`.
-    #[cfg(feature = "spec")]
     pub(crate) fn below(mut self, folder: &Path) -> Self {
         self.cache_dir = self.cache_dir.map(|dir| folder.join(dir));
         self
@@ -239,7 +234,6 @@ pub(crate) fn index_folder() -> Option<PathBuf> {
 }
 
 /// Returns the options applied by the program, as variables for its workers.
-#[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) fn variables() -> Vec<(String, OsString)> {
     let variables = applied_variables().into_iter();
     #[cfg(feature = "http")]
@@ -247,7 +241,6 @@ pub(crate) fn variables() -> Vec<(String, OsString)> {
     variables.collect()
 }
 
-#[cfg(all(feature = "workers", target_os = "linux"))]
 fn applied_variables() -> Vec<(String, OsString)> {
     let applied = APPLIED.read().regardless().clone();
     applied.map_or_else(Vec::new, |mut options| {
@@ -278,7 +271,6 @@ impl Field {
     }
 
     /// Returns the value of the field as the text of a variable.
-    #[cfg(any(feature = "python", all(feature = "workers", target_os = "linux")))]
     pub(crate) fn text(self, options: &mut StoreOptions) -> OsString {
         match self {
             Self::Folder(field) => field(options).clone().unwrap_or_default().into(),

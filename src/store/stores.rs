@@ -6,7 +6,6 @@ use super::{azure, gcs, http, s3};
 use crate::error::Error;
 
 /// Facts of a store, whether this build reads it or not.
-#[cfg_attr(not(feature = "store"), allow(dead_code, reason = "clients need the variables"))]
 pub(super) struct Facts {
     /// Schemes of its URLs that messages recommend.
     pub(super) schemes: &'static [&'static str],
@@ -50,7 +49,6 @@ macro_rules! stores {
         }),*];
 
         /// Features of the stores, and whether this build has them.
-        #[cfg(feature = "cli")]
         pub(crate) const FEATURES: &[(&str, bool)] = &[$(($feature, cfg!(feature = $feature))),*];
     };
 }

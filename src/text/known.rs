@@ -13,19 +13,16 @@ pub(super) type Key = (u128, usize, TokenizerOptions);
 static FOUND: Mutex<Option<HashMap<Key, EngineReport>>> = Mutex::new(None);
 
 /// All reports of a process, for transfer to another process.
-#[cfg(all(feature = "workers", target_os = "linux"))]
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Known(Vec<(Key, EngineReport)>);
 
 /// Returns the reports so far.
-#[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) fn known() -> Known {
     let found = found();
     Known(found.iter().flatten().map(|(key, report)| (*key, report.clone())).collect())
 }
 
 /// Adds the reports of another process of an identical build.
-#[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) fn learn(known: Known) {
     found().get_or_insert_default().extend(known.0);
 }
@@ -49,7 +46,6 @@ pub(crate) mod tests {
     use super::*;
     use crate::demo::TOKENIZER_JSON;
     use crate::error::Result;
-    #[cfg(feature = "text-compat")]
     use crate::text::EngineChoice;
     use crate::text::{EngineReason, Tokenizer};
 
@@ -66,7 +62,6 @@ pub(crate) mod tests {
         Ok(())
     }
 
-    #[cfg(feature = "text-compat")]
     #[test]
     fn a_file_is_examined_once() {
         let file = file(1);
@@ -80,7 +75,6 @@ pub(crate) mod tests {
         assert_eq!(again.encode("The miller sleeps.").unwrap(), ids);
     }
 
-    #[cfg(feature = "text-compat")]
     #[test]
     fn the_second_engine_serves_again_where_it_was_found_to() {
         let file = file(2);

@@ -53,7 +53,6 @@ pub use encoder::{IntoEncoder, LengthCounts, Overflow, TextEncoder, TokenName, T
 pub use engine::Engine;
 #[cfg(all(test, feature = "workers", target_os = "linux"))]
 pub(crate) use known::tests as known_tests;
-#[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use known::{Known, known, learn};
 pub use load::{EngineReason, EngineReport};
 pub use options::{EngineChoice, TokenizerOptions};

@@ -133,7 +133,6 @@ impl Tuner {
     }
 }
 
-#[cfg(all(feature = "workers", target_os = "linux"))]
 impl Tuner {
     pub(crate) fn setting(&self) -> Setting {
         self.controller.setting()

@@ -20,7 +20,6 @@ mod cross;
 mod crosses;
 mod crossing;
 mod element;
-#[cfg_attr(not(feature = "python"), allow(dead_code, reason = "only Python code writes arrays"))]
 pub(crate) mod foreign;
 #[cfg(any(test, fuzzing))]
 mod fuzz;

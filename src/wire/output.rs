@@ -207,7 +207,6 @@ impl<'a> Out<'a> {
 
     /// Adds bytes at these addresses to the output without a copy, and returns the word for them. Foreign code must have written them
     /// into one block or several adjacent blocks. Returns `None` if they are outside this extent or already part of the output.
-    #[cfg_attr(not(any(feature = "python", test)), expect(dead_code, reason = "only Python code writes arrays"))]
     pub(crate) fn give(&mut self, bytes: Range<usize>) -> Option<u64> {
         let len = bytes.len();
         let place = self.foreign.as_ref()?.give(bytes)?;

@@ -24,7 +24,6 @@ pub(crate) const TUPLE: u64 = 9;
 pub(crate) const DICT: u64 = 10;
 pub(crate) const PICKLED: u64 = 11;
 /// First tag that trees do not use.
-#[cfg(feature = "python")]
 pub(crate) const TAGS: u64 = 12;
 
 impl Cross for Tree {
@@ -97,7 +96,6 @@ pub(crate) fn write_array(out: &mut Out<'_>, dtype: DType, shape: &[usize], byte
 
 /// Writes an array whose bytes are at these addresses, without copying them. Returns `false` and writes nothing if the bytes must
 /// be copied, because they are outside the extent or in use elsewhere.
-#[cfg_attr(not(any(feature = "python", test)), allow(dead_code, reason = "no other language has arrays"))]
 pub(crate) fn give_array(out: &mut Out<'_>, dtype: DType, shape: &[usize], bytes: Range<usize>) -> Result<bool, Stop> {
     let Some(place) = out.give(bytes) else { return Ok(false) };
     write_shape(out, dtype, shape.len(), shape.iter().copied())?;
@@ -106,7 +104,6 @@ pub(crate) fn give_array(out: &mut Out<'_>, dtype: DType, shape: &[usize], bytes
 }
 
 /// Writes `rows`, each of this dtype and shape, as an array with an additional first dimension.
-#[cfg(feature = "python")]
 pub(crate) fn write_rows(out: &mut Out<'_>, dtype: DType, shape: &[usize], rows: &[&[u8]]) -> Result<(), Stop> {
     write_shape(out, dtype, 1 + shape.len(), std::iter::once(rows.len()).chain(shape.iter().copied()))?;
     out.rows(ALIGN, rows.iter().copied())

@@ -8,7 +8,6 @@
 //! not be reclaimed for an element that needs a large heap. Workers, in contrast, can be stopped. Their part therefore
 //! stays one pool, shared by as few or many workers as pay, or used entirely by a single worker.
 
-#[cfg(any(feature = "python", test))]
 mod far;
 mod refusals;
 #[cfg(test)]

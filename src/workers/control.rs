@@ -143,7 +143,6 @@ pub(crate) enum What<E = Exit> {
 #[derive(Debug)]
 pub(crate) struct Session {
     worker: u64,
-    #[cfg_attr(not(feature = "python"), expect(dead_code, reason = "for functions of Python"))]
     place: u64,
     channel: Arc<Channel>,
     stopped: Mutex<bool>,
@@ -162,7 +161,6 @@ impl Session {
     }
 
     /// Returns the worker's place; no two workers have equal places at one time.
-    #[cfg(feature = "python")]
     pub(crate) fn place(&self) -> u64 {
         self.place
     }

@@ -69,5 +69,4 @@ pub use prefetch::mp_prefetch;
 
 pub use crate::wire::crosses;
 
-#[cfg(feature = "python")]
 pub(crate) use sys::process::end_with_parent;

@@ -28,7 +28,6 @@ pub(crate) type Prepare = fn(Request) -> Result<Box<dyn Backend>>;
 static PREPARE: OnceLock<Prepare> = OnceLock::new();
 
 /// Registers `prepare` as the engine for requests of commands.
-#[cfg(feature = "python")]
 pub(crate) fn set_engine(prepare: Prepare) {
     let _ = PREPARE.set(prepare);
 }

@@ -157,7 +157,6 @@ impl Records {
     }
 
     /// Records the present memory use of workers.
-    #[cfg(all(feature = "workers", target_os = "linux"))]
     pub(super) fn workers_use(&self, memory: WorkerMemory) {
         self.book.locked().stretches.workers_use(memory);
     }

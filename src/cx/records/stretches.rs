@@ -74,7 +74,6 @@ impl Stretches {
     }
 
     /// Records the present memory of workers.
-    #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
     pub(super) fn workers_use(&mut self, memory: WorkerMemory) {
         self.present.workers = self.present.workers.larger(memory);
         self.workers = memory;

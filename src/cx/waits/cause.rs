@@ -150,7 +150,6 @@ impl Shares {
     }
 
     /// Returns the increase of each part since `before`.
-    #[cfg(any(test, feature = "python", feature = "pjrt"))]
     pub(crate) fn since(self, before: Self) -> Self {
         let mut parts = self.0;
         parts.iter_mut().zip(before.0).for_each(|(now, before)| *now = now.saturating_sub(before));
@@ -158,7 +157,6 @@ impl Shares {
     }
 
     /// Returns the longer part of each cause.
-    #[cfg(any(test, feature = "python", feature = "pjrt"))]
     pub(crate) fn larger(self, other: Self) -> Self {
         let mut parts = self.0;
         parts.iter_mut().zip(other.0).for_each(|(part, other)| *part = (*part).max(other));

@@ -1,10 +1,5 @@
 //! Spans of time with a cause, in which no chunk could be assigned or the consumer could not take ready elements.
 
-#![cfg_attr(
-    not(any(test, feature = "python", all(feature = "workers", target_os = "linux"))),
-    expect(dead_code, reason = "there are none without worker processes or Python")
-)]
-
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -37,7 +32,6 @@ pub(super) struct Spans {
 
 impl Spans {
     /// Sets the present cause from `now` on. `None` ends the span.
-    #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
     pub(super) fn turn(&mut self, hold: Option<Hold>, now: Instant) {
         if self.present.map(|(_, present)| present) == hold {
             return;

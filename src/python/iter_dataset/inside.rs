@@ -43,10 +43,6 @@ impl PyIterDataset {
     }
 
     /// The dataset that a loader runs.
-    #[cfg_attr(
-        not(all(feature = "workers", target_os = "linux")),
-        expect(dead_code, reason = "only what crosses to or from workers needs it")
-    )]
     pub(in crate::python) fn dataset(&self) -> BoxIter<Item> {
         self.0.dataset()
     }

@@ -1,6 +1,5 @@
 //! Self-contained HTML pages: the head, the style, and the sections.
 
-#[cfg(feature = "cli")]
 use std::fmt::Write;
 
 use super::chart::Chart;
@@ -52,14 +51,12 @@ pub(super) fn section(heading: &str, chart: &Chart) -> String {
 }
 
 /// Builder of a page. All texts are plain text and are escaped.
-#[cfg(feature = "cli")]
 #[derive(Debug)]
 pub(crate) struct Document {
     title: String,
     body: String,
 }
 
-#[cfg(feature = "cli")]
 impl Document {
     /// Begins a page with a headline, a sentence and a summary of the figures.
     pub(crate) fn new(headline: &str, lead: &str, figures: &str) -> Self {

@@ -19,7 +19,6 @@ pub(crate) struct Turned {
 
 impl Turned {
     /// Returns the scale of the values.
-    #[cfg(all(feature = "cli", feature = "workers", target_os = "linux"))]
     pub(crate) fn scale(&self) -> super::row::Ticks {
         super::row::up_to(self.most.to_string())
     }

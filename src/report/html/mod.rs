@@ -1,6 +1,5 @@
 //! The report as HTML: a separate page, and a fragment for notebooks.
 
-#[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "most kinds of charts are those of commands"))]
 mod chart;
 mod columns;
 mod document;
@@ -13,13 +12,9 @@ mod row;
 mod svg;
 mod tracks;
 
-#[cfg(feature = "cli")]
 pub(crate) use chart::Powers;
-#[cfg(any(feature = "cli", feature = "python"))]
 pub(crate) use chart::{Chart, Line, Scale};
-#[cfg(feature = "cli")]
 pub(crate) use document::Document;
-#[cfg(all(feature = "cli", feature = "workers", target_os = "linux"))]
 pub(crate) use knobs::turned;
 
 use super::Report;
@@ -45,7 +40,6 @@ impl Report {
     }
 
     /// Returns the page with further `facts` about the run, as pairs of a name and a value.
-    #[cfg(feature = "cli")]
     pub(crate) fn page(&self, facts: &[(&str, String)]) -> String {
         page::page(self, facts)
     }

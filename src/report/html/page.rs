@@ -322,15 +322,7 @@ fn budget(report: &Report) -> Chart {
 
 /// Returns the charts of sequence lengths and padding.
 fn cells(report: &Report) -> String {
-    #[cfg(any(feature = "cli", feature = "python"))]
-    let charts = report.picture.cells.charts();
-    // Only commands and loops in Python look at batches.
-    #[cfg(not(any(feature = "cli", feature = "python")))]
-    let charts = {
-        let _ = report;
-        <[(&str, Chart); 0]>::default()
-    };
-    charts.iter().map(|(heading, chart)| document::section(heading, chart)).collect()
+    report.picture.cells.charts().iter().map(|(heading, chart)| document::section(heading, chart)).collect()
 }
 
 fn decisions(report: &Report) -> String {

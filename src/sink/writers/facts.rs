@@ -48,7 +48,6 @@ pub(super) type Create<'a> = &'a mut dyn FnMut(Option<&str>) -> Result<ShardFile
 
 /// Parameters of a new shard.
 #[derive(Clone, Copy)]
-#[allow(dead_code, reason = "each of these is there for some formats, which may be off")]
 pub(in crate::sink) struct NewShard<'a> {
     pub(in crate::sink) options: &'a SinkOptions,
     /// Columns, in formats that have columns.

@@ -169,7 +169,6 @@ macro_rules! block_source {
             }
 
             /// Returns the columns of all files, with their types.
-            #[cfg(feature = "cli")]
             pub(crate) fn typed_columns(&self) -> &$crate::source::arrow::columns::Columns {
                 &self.0.format.columns
             }

@@ -170,7 +170,6 @@ fn differ(conflict: &Conflict, (field, path): (&Field, &Path), before: &Path) ->
 }
 
 /// Returns the names of the columns of all these files and their folders, in order of first appearance.
-#[cfg(feature = "spec")]
 pub(crate) fn all_names<'a>(schemas: impl Iterator<Item = &'a Schema>, partitions: &'a Partitions) -> Vec<String> {
     let mut names = Vec::new();
     let mut seen = std::collections::HashSet::new();

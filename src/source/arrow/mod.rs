@@ -2,7 +2,6 @@
 
 pub(crate) mod block_files;
 mod build;
-#[cfg(feature = "cli")]
 mod changes;
 mod column;
 pub(crate) mod columns;

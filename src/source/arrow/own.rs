@@ -23,19 +23,16 @@ type Result<T> = std::result::Result<T, ArrowError>;
 ///
 /// # Errors
 /// If an offset or a view points outside of its buffer, or a text is not UTF-8.
-#[cfg(feature = "python")]
 pub(crate) fn batch(batch: &RecordBatch) -> Result<RecordBatch> {
     columns(batch, Values::Owned)
 }
 
 /// Like `batch`, but shares the values of dictionaries, whose offsets were copied before.
-#[cfg(feature = "arrow")]
 pub(crate) fn batch_of_file(batch: &RecordBatch) -> Result<RecordBatch> {
     columns(batch, Values::Shared)
 }
 
 /// Copies the offsets and views of an array.
-#[cfg(feature = "arrow")]
 pub(crate) fn array(array: &ArrayRef) -> Result<ArrayRef> {
     own(array, Values::Owned)
 }

@@ -62,7 +62,6 @@ pub(crate) struct Span {
 
 impl Span {
     /// Takes the columns at `places` from a batch. They occupy `bytes` of memory.
-    #[cfg(feature = "python")]
     pub(crate) fn at(batch: &RecordBatch, places: &[usize], memory: Memory, bytes: usize) -> Self {
         let fields = batch.schema_ref().fields();
         let arrays = places.iter().map(|&at| (fields[at].clone(), batch.column(at).clone())).collect();

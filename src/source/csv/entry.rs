@@ -44,7 +44,6 @@ fn csv(args: CsvArgs, at: &Site<'_>) -> Result<Chain> {
     by_number_or_streams(&files, &args.lanes, at, open_plain, plain, |files| stream(&options, files))
 }
 
-#[cfg(feature = "compress")]
 fn stream(options: &CsvOptions, files: &[Location]) -> Result<BoxIter<Element>> {
     use crate::dataset::IterDatasetExt;
     Ok(options.clone().stream(files)?.boxed())

@@ -12,7 +12,6 @@ mod types;
 use std::ops::Range;
 use std::path::Path;
 
-#[cfg(feature = "compress")]
 pub use self::stream::{CsvStream, CsvStreamIter};
 use self::table::{Fault, Places, Table, names};
 pub use self::types::CsvType;
@@ -291,7 +290,6 @@ fn to_names<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Vec<Name> {
 fn guess(path: &Path, content: &Content) -> Result<u8> {
     let head = content.head(HEAD)?;
     let is_cut = head.len() as u64 == HEAD && content.len() > HEAD;
-    #[cfg(feature = "compress")]
     let guessed = match super::signs::compression(head.as_bytes()) {
         Some(_) => Dialect::guess(&super::inflate::beginning(head.as_bytes(), HEAD as usize), true, 1),
         None => Dialect::guess(head.as_bytes(), is_cut, 1),

@@ -1,5 +1,4 @@
 //! Decoders of files inside of records: text, numbers, JSON, arrays, images.
-#![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 #[cfg(feature = "image")]
 mod image;

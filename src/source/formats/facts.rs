@@ -10,7 +10,6 @@ pub(in crate::source) struct Facts {
     /// Source of pipeline files that reads the format.
     pub(in crate::source) source: &'static str,
     /// Purpose of that source, in a sentence.
-    #[cfg_attr(not(feature = "spec"), allow(dead_code, reason = "pipeline files describe sources"))]
     pub(in crate::source) doc: &'static str,
     pub(super) endings: &'static [&'static str],
     /// True if the files are compressed as a whole, so records are read in order and not by number.

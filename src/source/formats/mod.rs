@@ -194,7 +194,6 @@ impl Format {
     }
 
     /// Returns true if an index of the files is built and kept.
-    #[cfg_attr(not(feature = "spec"), expect(dead_code, reason = "for those who say where indices are kept"))]
     pub(crate) fn is_indexed(self) -> bool {
         self.facts().is_indexed
     }

@@ -7,7 +7,6 @@
 //!
 //! The hash detects damage, not tampering. A user with write access next to the data can hide records. That is no more
 //! than write access to the data allows. A start that is not the start of a record is detected on reading.
-#![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 mod entry;
 mod folder;

@@ -1,5 +1,4 @@
 //! Parsing of one JSON record, which is an object, into an [`Element`].
-#![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 mod deep;
 #[cfg(test)]

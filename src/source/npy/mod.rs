@@ -180,7 +180,6 @@ pub(crate) fn decode(file: Buffer) -> Result<Array> {
 ///
 /// # Errors
 /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for `bfloat16`, which NumPy does not support.
-#[cfg_attr(not(feature = "formats"), allow(dead_code, reason = "only some formats contain files of arrays"))]
 pub(crate) fn encode(array: &Array) -> Result<Vec<u8>> {
     let shape: Vec<u64> = array.shape().iter().map(|&length| length as u64).collect();
     let mut file = header::encode(array.dtype(), &shape, false)?;

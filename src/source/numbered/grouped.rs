@@ -1,5 +1,4 @@
 //! Files with records that are decoded in groups.
-#![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 use std::fmt;
 use std::path::PathBuf;

@@ -1,5 +1,4 @@
 //! Files with records addressed by number, concatenated in order: the basis of the sources of all formats.
-#![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 mod grouped;
 mod named;

@@ -8,7 +8,6 @@ mod frame;
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
 pub(super) mod fuzz;
 mod reader;
-#[cfg(feature = "python")]
 mod seek;
 mod stream;
 mod writer;
@@ -17,7 +16,6 @@ use std::ops::Range;
 
 pub use self::examples::ExamplesIter;
 use self::frame::{FOOT, HEAD};
-#[cfg(feature = "python")]
 pub(crate) use self::reader::Reader as TfRecordReader;
 pub use self::stream::{TfRecordIter, TfRecordStream};
 pub use self::writer::{TfRecordWriter, TfRecordWriterOptions};

@@ -9,7 +9,6 @@ use crate::error::{Error, Result};
 
 /// Reader of a single file.
 pub(crate) struct Reader {
-    #[cfg_attr(not(feature = "python"), expect(dead_code, reason = "only who goes anywhere in it opens it again"))]
     pub(super) file: Content,
     decoder: Decoder,
     /// Number of bytes read, decompressed.
@@ -52,7 +51,6 @@ impl Reader {
         Ok(())
     }
 
-    #[cfg(feature = "python")]
     pub(super) fn is_compressed(&self) -> bool {
         self.decoder.codec().is_some()
     }

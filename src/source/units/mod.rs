@@ -4,7 +4,6 @@
 //! budget is smaller than all units, passes [announce](Units::tell) the rows that they will read. An evicted unit then
 //! leaves a copy of its announced rows, so the unit is decoded once for all of them, in any order. A window of rows
 //! takes far less memory than the units that contain these rows. Many more rows therefore share a decoding.
-#![cfg_attr(not(feature = "formats"), allow(dead_code, reason = "what all formats share, no one format needs whole"))]
 
 mod kept;
 mod keys;

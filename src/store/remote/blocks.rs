@@ -89,7 +89,6 @@ impl Blocks {
     }
 
     /// Evicts all cached blocks. Fetches in progress continue.
-    #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
     pub(in crate::store) fn clear(&self) {
         self.shards.iter().for_each(|shard| shard.lock().clear(&self.unread));
     }
@@ -204,7 +203,6 @@ impl State {
         }
     }
 
-    #[cfg(any(test, all(feature = "workers", target_os = "linux")))]
     fn clear(&mut self, count: &AtomicU64) {
         self.order.clear();
         self.bytes = 0;

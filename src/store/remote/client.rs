@@ -15,7 +15,6 @@ use crate::store::options::StoreOptions;
 
 /// Policy for redirects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code, reason = "a build may have only stores that follow them, or only stores that do not")]
 pub(in crate::store) enum Redirects {
     /// A redirect is an error, because the headers or the URL of a request contain a signature.
     Refused,

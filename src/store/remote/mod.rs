@@ -36,7 +36,6 @@ pub(in crate::store) use self::list::{delete, entries};
 pub(crate) use self::object::{END, Object};
 pub(in crate::store) use self::replace::{read, replace};
 pub(crate) use self::shared::{abreast, memory};
-#[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) use self::shared::{be_one_of_many, let_go};
 pub(in crate::store) use self::upload::Upload;
 pub(in crate::store) use object_store::UpdateVersion;

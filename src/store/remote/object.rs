@@ -376,7 +376,6 @@ async fn head(at: &Address, shared: &Shared) -> Result<(ObjectMeta, u128), Failu
 
 /// Returns true if a GET request may succeed after a refused HEAD request, or may return a reason.
 fn may_tell_more(at: &Address, error: &object_store::Error, told: &Told) -> bool {
-    #[cfg(feature = "http")]
     if super::hub::refusal(error).is_some() {
         return false;
     }

@@ -53,7 +53,6 @@ impl Fault {
 
     /// Classifies the error of a client by the server's response.
     pub(in crate::store) fn of(error: &object_store::Error, told: &Told) -> Self {
-        #[cfg(feature = "http")]
         if let Some(text) = super::hub::refusal(error) {
             return Self::Final(Failure::new(ErrorKind::Io, text));
         }
@@ -271,7 +270,6 @@ async fn timeout_of<T>(most: Duration, task: impl Future<Output = T>) -> Result<
 #[cold]
 pub(in crate::store) fn given_up(error: &object_store::Error) -> Error {
     use object_store::Error as E;
-    #[cfg(feature = "http")]
     if let Some(text) = super::hub::refusal(error) {
         return Error::new(ErrorKind::Io, text);
     }

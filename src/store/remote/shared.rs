@@ -32,7 +32,6 @@ pub(in crate::store) struct Shared {
 static ONE_OF_MANY: AtomicBool = AtomicBool::new(false);
 
 /// Disables the detection of sequential reads from now on, because other processes may read the next blocks.
-#[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) fn be_one_of_many() {
     ONE_OF_MANY.store(true, Relaxed);
 }
@@ -54,7 +53,6 @@ pub(crate) fn memory() -> Option<(u64, u64)> {
 }
 
 /// Drops the blocks of this process, because workers will do its reads from now on.
-#[cfg(all(feature = "workers", target_os = "linux"))]
 pub(crate) fn let_go() {
     let current = lock().clone();
     current.iter().for_each(|shared| shared.blocks.clear());

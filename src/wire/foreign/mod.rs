@@ -125,7 +125,6 @@ pub(crate) fn is_free(start: usize) -> bool {
 ///
 /// The rows of an element are allocated in sequence. Rows of a column are therefore adjacent only if no other column has blocks
 /// and no gap follows a row.
-#[cfg_attr(not(any(feature = "python", test)), expect(dead_code, reason = "no other language has arrays"))]
 pub(crate) fn rows_were(sizes: &[usize]) {
     let mut large = sizes.iter().filter(|&&size| size >= LEAST);
     let fit = large.next().is_some_and(|size| size.is_multiple_of(ALIGN)) && large.next().is_none();

@@ -49,12 +49,10 @@ pub(crate) struct WorkerCommand {
     /// Working directory of the program; the parent's if `None`.
     pub(crate) folder: Option<PathBuf>,
     /// Arguments that make the program a process that forks workers.
-    #[cfg(any(feature = "python", test))]
     pub(crate) to_fork: Option<Vec<OsString>>,
 }
 
 /// Returns the command for the process that forks workers. The process reads its requests from `control`.
-#[cfg(any(feature = "python", test))]
 pub(super) fn zygote(given: &WorkerCommand, control: Stdio) -> Result<Command, LaunchFailure> {
     if std::env::var_os(WORKER).is_some() {
         return Err(LaunchFailure::WorkerAstray);

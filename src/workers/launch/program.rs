@@ -35,7 +35,6 @@ pub(crate) struct Program {
 }
 
 /// Factory of a pipeline from bytes. The factory may free the bytes early, because they can be large.
-#[cfg(feature = "python")]
 pub(crate) type FromBytes<D> = fn(Vec<u8>, &Session) -> Result<D>;
 
 /// Function that restores the types of `factory` and `serve`, which are given as addresses.
@@ -64,7 +63,6 @@ impl Program {
     ///
     /// # Errors
     /// [`ErrorKind::Worker`] if the functions are not in a module of this process.
-    #[cfg(feature = "python")]
     pub(crate) fn of_bytes<D>(
         factory: FromBytes<D>,
         cfg: Arc<Vec<u8>>,
@@ -134,7 +132,6 @@ unsafe fn enter<C: DeserializeOwned, D>(
 
 /// # Safety
 /// The addresses are those of a [`FromBytes<D>`] and a `fn(D, Session) -> Result<()>` of this process.
-#[cfg(feature = "python")]
 unsafe fn enter_bytes<D>(factory: *const (), serve: *const (), cfg: Vec<u8>, mut session: Session) -> Result<()> {
     // SAFETY: the caller's.
     let factory = unsafe { mem::transmute::<*const (), FromBytes<D>>(factory) };

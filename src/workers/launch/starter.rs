@@ -1,16 +1,12 @@
 //! Custom starter for the workers of one pool, if they are not this program started again.
 
-#[cfg(feature = "python")]
 use std::os::fd::OwnedFd;
-#[cfg(feature = "python")]
 use std::sync::{Arc, OnceLock};
 
-#[cfg(feature = "python")]
 use super::command::Call;
 use super::command::WorkerCommand;
 #[cfg(feature = "python")]
 use super::zygote::Zygote;
-#[cfg(feature = "python")]
 use crate::workers::sys::process::Process;
 
 /// Command that starts workers, and the process that forks them instead, if the command supports it.

@@ -35,7 +35,6 @@ pub(crate) fn cap_data(bytes: u64) -> io::Result<()> {
 }
 
 /// Returns the cap of this process, or `None` if it has no cap.
-#[cfg(feature = "python")]
 pub(crate) fn data_cap() -> Option<u64> {
     getrlimit(Resource::Data).current
 }

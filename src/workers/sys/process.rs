@@ -57,7 +57,6 @@ impl Process {
     }
 
     /// Opens the child `pid` of another process. `ends` reports its exit status, and has not reaped it yet.
-    #[cfg(any(feature = "python", test))]
     pub(crate) fn of_another(pid: u32, ends: Arc<dyn Ends>) -> io::Result<Self> {
         let mut process = Self::open(pid)?;
         process.ends = Some(ends);
@@ -101,7 +100,6 @@ impl Process {
     }
 
     /// Returns true if a signal has stopped the process and it has not been continued since.
-    #[cfg(any(feature = "python", test))]
     pub(crate) fn is_stopped(&self) -> bool {
         let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let seen = retry_on_intr(|| rustix::process::waitid(WaitId::PidFd(self.fd.as_fd()), options));

@@ -21,7 +21,6 @@ fn told_commits() -> BTreeMap<String, String> {
 }
 
 /// Returns the resolved commits as a variable for workers. Returns `None` if no revision was resolved.
-#[cfg(all(feature = "workers", target_os = "linux"))]
 pub(in crate::store) fn variable() -> Option<(&'static str, std::ffi::OsString)> {
     let commits = COMMITS.lock();
     let text = serde_json::to_string(&*commits).ok().filter(|_| !commits.is_empty())?;

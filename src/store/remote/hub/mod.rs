@@ -30,7 +30,6 @@ use object_store::{
 };
 use url::Url;
 
-#[cfg(all(feature = "workers", target_os = "linux"))]
 pub(in crate::store) use self::commits::variable;
 use self::place::Place;
 pub(in crate::store) use self::refusal::refusal;
