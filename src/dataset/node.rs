@@ -238,6 +238,7 @@ pub trait Records {
     }
 
     /// Returns the cost of random order, if the source would decode records repeatedly.
+    #[doc(hidden)]
     fn if_shuffled(&self) -> Option<Shuffled> {
         None
     }

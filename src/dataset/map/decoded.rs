@@ -4,6 +4,7 @@ use crate::cx::Cx;
 
 /// Counts of the units of many records, such as row groups, that a source decoded: see
 /// [`RandomAccess::take_decoded`](super::RandomAccess::take_decoded).
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Decoded {
     /// Decoded units.
@@ -16,6 +17,7 @@ pub struct Decoded {
 
 /// Cost of random order for a source whose decoded units do not all fit in its cache: see
 /// [`Records::if_shuffled`](crate::dataset::Records::if_shuffled).
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shuffled {
     /// Number of units in the source.

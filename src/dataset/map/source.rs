@@ -57,6 +57,7 @@ pub trait RandomAccess: Send + Sync {
 
     /// Returns rows that represent the records at `indices`, without making the records: see
     /// [`BulkRead::get_ragged`]. `indices` is not empty. Called only on [native](SourceFacts::is_native) sources.
+    #[doc(hidden)]
     fn read_ragged(&self, indices: &[u64], names: &[Name]) -> Option<Ragged> {
         let _ = (indices, names);
         None
@@ -74,6 +75,7 @@ pub trait RandomAccess: Send + Sync {
     }
 
     /// Returns the place of record `index` for messages, such as `news.jsonl:1183`, if known without reading.
+    #[doc(hidden)]
     fn place_in_words(&self, index: u64) -> Option<String> {
         self.place(index).map(|(file, record)| format!("record {record} of {}", file.display()))
     }
@@ -106,18 +108,21 @@ pub trait RandomAccess: Send + Sync {
     /// Loads the records at `indices` into memory, with as few neighbouring bytes as possible. The caller reads these
     /// records now, and few others, for example in a pass over a [part](crate::part). For mapped files,
     /// which the system would otherwise read ahead.
+    #[doc(hidden)]
     fn bring(&self, indices: &[u64]) {
         let _ = indices;
     }
 
     /// Returns the counts of decoded units since the last call, for sources that decode many records at once; `None` if
     /// there were none.
+    #[doc(hidden)]
     fn take_decoded(&self) -> Option<Decoded> {
         None
     }
 
     /// Returns a remark for the report, with the number of times it occurred since the last call; `None` if it did not
     /// occur.
+    #[doc(hidden)]
     fn take_note(&self) -> Option<(&'static str, u64)> {
         None
     }
@@ -135,6 +140,7 @@ pub trait RandomAccess: Send + Sync {
 
     /// Returns the cost of random order, if that is higher than the cost of reading in order: see
     /// [`Records::if_shuffled`].
+    #[doc(hidden)]
     fn if_shuffled(&self) -> Option<Shuffled> {
         None
     }
