@@ -108,6 +108,45 @@ def test_the_trainer_of_hugging_face(tmp_path: Path, steps: Callable[..., list[s
     assert len(whole) == 24 and parts == whole
 
 
+@pytest.mark.weekly
+def test_sft_of_trl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resumed run has the losses of an uninterrupted run, and documents of a row do not see each other."""
+    transformers = needed("transformers", "transformers")
+    for package in ("accelerate", "datasets", "trl"):
+        needed(package, package)
+    monkeypatch.syspath_prepend(FOLDER)
+    dropin = loaded("trl_sft")
+    texts = [json.dumps({"prompt": f"say {n} ", "completion": "word " * (n % 7 + 1)}) for n in range(300)]
+    (tmp_path / "texts.jsonl").write_text("\n".join(texts))
+    file = str(REPOSITORY / "src/demo/tokenizer.json")
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_file=file, eos_token="<|endoftext|>", pad_token="<|endoftext|>")
+    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2}
+    options = {"max_length": 64, "use_cpu": True, "logging_steps": 1, "disable_tqdm": True, "bf16": False, "lr_scheduler_type": "constant"}
+
+    def model() -> Any:
+        dropin.torch.manual_seed(0)
+        return transformers.LlamaForCausalLM(transformers.LlamaConfig(vocab_size=len(tokenizer), **sizes))
+
+    def losses(folder: str, steps: int) -> list[float]:
+        trainer = dropin.main(model(), tokenizer, str(tmp_path / "texts.jsonl"), tmp_path / folder, steps, **options)
+        return [line["loss"] for line in trainer.state.log_history if "loss" in line]
+
+    whole = losses("whole", 6)
+    assert losses("parts", 3) == whole[:3] and losses("parts", 6) == whole and len(set(whole)) == 6
+
+    rows = dropin.rows(str(tmp_path / "texts.jsonl"), tokenizer, 64).batch(2)
+    batch, network = next(iter(dropin.Batches(rows))), model().eval()
+    assert batch["labels"].shape == (2, 64) and (batch["labels"] >= 0).any()
+    with dropin.torch.no_grad():
+        packed = network(batch["input_ids"], position_ids=batch["position_ids"], use_cache=False).logits
+        for row, ids, positions in zip(packed, batch["input_ids"], batch["position_ids"].tolist(), strict=True):
+            starts = [at for at, position in enumerate(positions) if position == 0]
+            assert len(starts) > 2
+            for start, end in itertools.pairwise([*starts, 64]):
+                alone = network(ids[None, start:end], use_cache=False).logits[0]
+                assert (alone - row[start:end]).abs().max() < 1e-5
+
+
 def by_two(name: str, *arguments: Any) -> list[str]:
     """What a program says that two processes run together, over gloo."""
     launch = [sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
