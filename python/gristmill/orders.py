@@ -118,13 +118,10 @@ def olmo(
     return _selected(crops, chunks.reshape(-1)[:end][done * batch :])
 
 
-_Shuffle: TypeAlias = Literal["py1e", "py1s", "py1br", "py2s", "naive"]
-
-
 def mosaicml(
     paths: _Path | Sequence[_Path],
     *,
-    shuffle_algo: _Shuffle | None = "py1e",
+    shuffle_algo: Literal["py1e", "py1s", "py1br", "py2s", "naive"] | None = "py1e",
     shuffle_seed: int = 9176,
     shuffle_block_size: int | None = None,
     num_canonical_nodes: int | None = None,
