@@ -14,7 +14,8 @@ import torch
 from datasets import Dataset
 from huggingface_trainer import ResumableTrainer
 from transformers import AutoTokenizer
-from trl import SFTConfig, SFTTrainer
+from trl.trainer.sft_config import SFTConfig
+from trl.trainer.sft_trainer import SFTTrainer
 
 IGNORED = -100
 
