@@ -1,4 +1,4 @@
-//! Every source and stage that a pipeline file can name, by the entries of the folders.
+//! The sources and stages of pipeline files, collected from the entries in each folder.
 
 use super::arguments::{About, Arguments, Kind, arguments};
 use super::chain::{Border, Chain, Context};

@@ -80,8 +80,7 @@ impl<T: Send + 'static> Chain<T> {
         }
     }
 
-    /// Policy for bad records of the stages so far, and of the elementwise ones behind them as long as they are in front of
-    /// the border.
+    /// Sets the policy for bad records of the stages so far, and of later elementwise stages before the border.
     pub(crate) fn on_bad_record(self, bad: BadRecords) -> Self {
         match self.into_stream() {
             Self::Stream(ds, border) => Self::Stream(ds, Border { bad, ..border }),

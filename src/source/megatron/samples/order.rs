@@ -5,7 +5,7 @@ use crate::rng::Mt19937;
 
 /// Part of an epoch's samples below which the last epoch is shuffled separately.
 const SEPARATE_BELOW: f64 = 0.8;
-/// Maximum number of sequences of all epochs, and of samples.
+/// Maximum number of samples, and of sequences in all epochs.
 const MOST: u64 = u32::MAX as u64 - 2;
 
 /// Numbers of a data set that determine its order, and are known without the order.
