@@ -8,6 +8,7 @@ use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::dataset::Stage;
+use crate::edits::Edits;
 use crate::error::{Error, Result};
 use crate::rng::without_schedule;
 
@@ -36,6 +37,9 @@ pub struct Checkpoint {
     /// Changes of the pipeline that restores have accepted, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accepted_changes: Vec<AcceptedChange>,
+    /// Edits that have changed a batch before this point: see [`edits`](crate::LoaderBuilder::edits).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edits: Vec<String>,
 }
 
 /// Change of the pipeline that a restore accepted: see [`accept_changes`](crate::LoaderBuilder::accept_changes).
@@ -86,6 +90,7 @@ pub(crate) struct Identity {
     /// Lines as older checkpoints contain them, with borders at the cuts of prefixes.
     lines_with_cuts: Vec<String>,
     accepted_changes: Vec<AcceptedChange>,
+    edits: Edits,
 }
 
 impl Identity {
@@ -93,7 +98,23 @@ impl Identity {
     pub(crate) fn of(pipeline: &dyn Stage) -> Self {
         let lines = pipeline.lines();
         let fingerprint = format!("{:016x}", xxh3_64(lines.join("\n").as_bytes()));
-        Self { fingerprint, lines, lines_with_cuts: pipeline.lines_with_cuts(), accepted_changes: Vec::new() }
+        Self {
+            fingerprint,
+            lines,
+            lines_with_cuts: pipeline.lines_with_cuts(),
+            accepted_changes: Vec::new(),
+            edits: Edits::default(),
+        }
+    }
+
+    /// Sets the edits of the run.
+    pub(crate) fn edited(self, edits: Edits) -> Self {
+        Self { edits, ..self }
+    }
+
+    /// Returns the edits of the run.
+    pub(crate) fn edits(&self) -> &Edits {
+        &self.edits
     }
 
     /// Returns the hash of all stages.
@@ -106,6 +127,20 @@ impl Identity {
         &self.lines
     }
 
+    /// Returns the lines of all stages and edits, which all hosts share.
+    pub(crate) fn shared_lines(&self) -> Vec<String> {
+        let edits = self.edits.lines().into_iter().map(|edit| format!("edit {edit}"));
+        self.lines.iter().cloned().chain(edits).collect()
+    }
+
+    /// Returns the hash of all stages and edits.
+    pub(crate) fn shared_fingerprint(&self) -> String {
+        if self.edits == Edits::default() {
+            return self.fingerprint.clone();
+        }
+        format!("{:016x}", xxh3_64(self.shared_lines().join("\n").as_bytes()))
+    }
+
     /// Returns the changes that restores have accepted.
     pub(crate) fn accepted_changes(&self) -> &[AcceptedChange] {
         &self.accepted_changes
@@ -115,8 +150,10 @@ impl Identity {
     /// If the pipeline has changed since and `accepts` is set, the history ends with that change.
     ///
     /// # Errors
-    /// [`ErrorKind::State`](crate::ErrorKind::State) for another pipeline, unless `accepts` is set.
+    /// [`ErrorKind::State`](crate::ErrorKind::State) for another pipeline, unless `accepts` is set, and for other edits of
+    /// the past.
     pub(crate) fn after(&self, checkpoint: &Checkpoint, accepts: bool) -> Result<Self> {
+        self.edits.continues(&checkpoint.edits, checkpoint.delivered)?;
         let mut accepted_changes = checkpoint.accepted_changes.clone();
         match checkpoint.check(self) {
             Err(error) if !accepts => return Err(error),
@@ -150,6 +187,7 @@ impl Identity {
             delivered,
             state,
             accepted_changes: self.accepted_changes.clone(),
+            edits: self.edits.effective(delivered),
         })
     }
 }

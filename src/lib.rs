@@ -100,6 +100,7 @@ mod declare;
 pub mod demo;
 #[cfg(feature = "pjrt")]
 pub mod device;
+mod edits;
 pub mod element;
 mod error;
 mod events;
@@ -144,6 +145,7 @@ pub mod workers;
 pub use checkpoint::{AcceptedChange, Checkpoint};
 pub use cx::Cx;
 pub use dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset, IterDatasetExt, MapDataset, MapDatasetExt, Stage};
+pub use edits::Edits;
 pub use element::{Array, Batch, Buffer, DType, Element, ElementSpec, Value};
 pub use error::{Error, ErrorKind, Result};
 pub use exec::{Executor, FailedElements, Runtime};

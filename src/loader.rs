@@ -21,7 +21,7 @@ pub(crate) use self::builder::Backend;
 pub use self::builder::LoaderBuilder;
 use self::guarded::Guarded;
 use self::limit::Limit;
-use self::parted::{Parted, Pass, Wanted};
+use self::parted::{Number, Parted, Pass, Wanted};
 use self::watched::Watched;
 use crate::checkpoint::{Checkpoint, Identity};
 use crate::cx::{Cause, Cx, Given, Off, Recorder};
@@ -93,6 +93,8 @@ struct Position<S> {
     earlier: VecDeque<S>,
     /// State after the withheld element.
     withheld: Option<S>,
+    /// Number of the first element after a restore, shared with the pass.
+    restored: Number,
 }
 
 impl<S> Position<S> {
@@ -218,6 +220,8 @@ impl<D: IterDataset + 'static> Loader<D> {
         let dealt = self.host.parted.as_ref().and_then(Parted::remark).into_iter();
         let keys = self.key_recorder.iter().flat_map(|recorder| recorder.remarks());
         let changes = self.identity.accepted_changes().iter().map(|change| format!("accepted change: {change}"));
+        let edits = self.identity.edits().effective(self.position.delivered);
+        let changes = changes.chain(edits.into_iter().map(|edit| format!("edit {edit}")));
         Remarks { part, remarks: dealt.chain(keys).chain(self.run.failed().remark()).chain(changes).collect() }
     }
 

@@ -191,6 +191,7 @@ mod tests {
             delivered,
             state: serde_json::Value::Null,
             accepted_changes: Vec::new(),
+            edits: Vec::new(),
         };
         RunState::new(checkpoint, OrderHash::default(), TokenCount::default(), finished)
     }

@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::ahead::Ahead;
 use super::guarded::Guarded;
 use super::limit::Limit;
-use super::parted::{Parted, Pass, Wanted};
+use super::parted::{Number, Parted, Pass, Wanted};
 use super::watched::Viewers;
 use super::{Drive, Host, Loader, Position, typed_state};
 use crate::checkpoint::{Checkpoint, Identity};
@@ -17,6 +18,7 @@ use crate::cx::Command;
 use crate::cx::{Cause, Recorder};
 use crate::dataset::iter::{keys_help, not_by_lanes, note_keys};
 use crate::dataset::{DatasetIterator, IterDataset, Role, Stage};
+use crate::edits::Edits;
 use crate::error::{Error, Result};
 use crate::exec::{Engine, Executor, Failed, FailedElements, Runtime};
 use crate::fork::Ours;
@@ -52,6 +54,7 @@ pub struct LoaderBuilder<D: IterDataset> {
     keeps_records: bool,
     resume: Option<Checkpoint>,
     accepts_changes: bool,
+    edits: Edits,
     backend: Option<Box<dyn Backend>>,
     rows: Rows<D::Item>,
     pub(super) guarded: Option<Guarded<D::Item>>,
@@ -80,6 +83,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             keeps_records: true,
             resume: None,
             accepts_changes: false,
+            edits: Edits::default(),
             backend: None,
             rows: Rows { parted: None, deal: Deal::Even, keys: None, failed_elements: FailedElements::Error },
             guarded: None,
@@ -156,6 +160,27 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
     /// Stages after `to_iter` that hold positions must not change: the state of a stream does not fit other parents.
     pub fn accept_changes(mut self, accept: bool) -> Self {
         self.accepts_changes = accept;
+        self
+    }
+
+    /// Changes the stream from certain batches on.
+    ///
+    /// Every [state](Checkpoint::edits) contains the edits that have changed a batch before it. It restores only if the log
+    /// still begins with them. Edits of later batches may be added, changed or removed between runs. All hosts must have
+    /// equal edits.
+    ///
+    /// ```
+    /// use gristmill::{Edits, dataset::map::Range, prelude::*};
+    /// let batches = Range::new(0, 10).to_iter().batch(2).loader().edits(Edits::default().skip(1, 2)).build()?;
+    /// let firsts: Vec<i64> = batches.map(|batch| Ok(batch?[0])).collect::<gristmill::Result<_>>()?;
+    /// assert_eq!(firsts, [0, 6, 8]);
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    ///
+    /// # Cost
+    /// Batches that are left out are evaluated. Without edits, a comparison for each batch.
+    pub fn edits(mut self, edits: Edits) -> Self {
+        self.edits = edits;
         self
     }
 
@@ -248,6 +273,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             return Err(Error::config(text).help("it counts prefetched batches, not bytes"));
         }
         (&self.dataset as &dyn Stage).check_all()?;
+        self.edits.check()?;
         warn_of_orders(&self.dataset);
         let parted = match (self.rows.parted.take(), std::mem::take(&mut self.rows.deal)) {
             (Some(parted), deal) => Some(parted.dealt(deal)?),
@@ -285,10 +311,11 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             Some(recorder) => note_keys(&self.dataset, run, recorder)?,
             None => run,
         };
-        let mut identity = Identity::of(&self.dataset);
+        let mut identity = Identity::of(&self.dataset).edited(self.edits);
         let wanted = Wanted::new(Mutex::new(parted.as_ref().map(|parted| parted.part().clone())));
         let dataset = Arc::new(self.dataset);
-        let mut iter = Pass::start(dataset.clone(), &run, wanted.clone())?;
+        let restored = Number::default();
+        let mut iter = Pass::start(dataset.clone(), &run, wanted.clone())?.edited(identity.edits(), &restored);
         let by_rows = iter.is_of_part().then_some(wanted);
         if by_rows.is_none() && *run.deal() == Deal::Lanes {
             return Err(not_by_lanes(&*dataset, &run));
@@ -298,6 +325,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         if let Some(checkpoint) = self.resume {
             identity = identity.after(&checkpoint, self.accepts_changes)?;
             identity.log_change_since(&checkpoint);
+            restored.store(checkpoint.delivered, Relaxed);
             iter.restore(typed_state::<D>(checkpoint.state)?, &mut cx)?;
             (delivered, begins) = (checkpoint.delivered, Cause::Restore);
         }
@@ -319,7 +347,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             run,
             recorder,
             drive,
-            position: Position { state, delivered, earlier: VecDeque::new(), withheld: None },
+            position: Position { state, delivered, earlier: VecDeque::new(), withheld: None, restored },
             meter,
             first: First::default(),
             host: Host { parted, by_rows, guarded },

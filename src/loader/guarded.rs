@@ -202,7 +202,7 @@ impl<T> Guarded<T> {
         let mut said = here.statement(&self.guard)?;
         (said.ended, self.series.closed) = (self.ended, self.ended);
         if self.series.meets_at.is_some() {
-            said = said.detailed(&self.guard, here.identity.lines().to_vec(), here.sources());
+            said = said.detailed(&self.guard, here.identity.shared_lines(), here.sources());
         }
         self.speak(here.delivered, said)
     }
@@ -226,7 +226,7 @@ impl<T> Guarded<T> {
         match (compare(said), self.said.clone()) {
             (Err(error), Some(own)) if self.series.verdict.is_none() && wants_details(said) => {
                 self.series.verdict = Some(error);
-                self.post(&own.detailed(&self.guard, here.identity.lines().to_vec(), here.sources()))
+                self.post(&own.detailed(&self.guard, here.identity.shared_lines(), here.sources()))
             }
             (compared, _) => {
                 compared?;

@@ -27,7 +27,7 @@ impl<T, S: Serialize> Here<'_, T, S> {
         let state = serde_json::to_vec(self.state)
             .map_err(|e| Error::state(format!("the state of a stage cannot be written as JSON: {e}")))?;
         let mut said = Statement::new(self.parted.part(), guard);
-        self.identity.fingerprint().clone_into(&mut said.fingerprint);
+        said.fingerprint = self.identity.shared_fingerprint();
         said.deal = format!("{:?}", self.parted.deal());
         said.state = format!("{:016x}", xxh3_64(&state));
         Ok(said)

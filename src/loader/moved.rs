@@ -1,5 +1,7 @@
 //! Moves of a loader: to a state, back by some elements, and to the rows of another part.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use super::{Checkpoint, typed_state};
 use super::{Drive, Guarded, KEPT, Limit, Loader, Parted, Pass, StateOf};
 use crate::cx::Cause;
@@ -51,7 +53,9 @@ impl<D: IterDataset + 'static> Loader<D> {
         let Drive::Ahead(ahead) = &mut self.drive else { return Ok(false) };
         let Some(ahead) = ahead.get_mut().filter(|ahead| ahead.has_ended()) else { return Ok(false) };
         let wanted = self.host.by_rows.clone().unwrap_or_default();
-        let (mut iter, mut cx) = (Pass::start(self.dataset.clone(), &self.run, wanted)?, self.run.cx());
+        let iter = Pass::start(self.dataset.clone(), &self.run, wanted)?;
+        let (mut iter, mut cx) = (iter.edited(self.identity.edits(), &self.position.restored), self.run.cx());
+        self.position.restored.store(self.position.delivered, Relaxed);
         iter.restore(state.clone(), &mut cx)?;
         self.position.state = iter.state();
         ahead.start_again(iter, cx)?;
@@ -73,6 +77,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         if std::mem::replace(&mut self.ended, true) {
             return Ok(false);
         }
+        self.position.restored.store(delivered, Relaxed);
         let restored = match &mut self.drive {
             Drive::Inline { iter, cx, begins } => {
                 *begins = Some(Cause::Restore);

@@ -1,10 +1,13 @@
 //! Passes over the batches of a pipeline, or over the rows of a part of each batch.
 
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
 use crate::cx::Cx;
 use crate::dataset::iter::{Dealt, PartPassOf, left_out};
 use crate::dataset::{DatasetIterator, IterDataset};
+use crate::edits::Edits;
 use crate::error::Result;
 use crate::exec::Runtime;
 use crate::part::{Deal, Dealer, Part, RowBatch, RowNumbers};
@@ -83,7 +86,15 @@ pub(super) struct Pass<D: IterDataset> {
     /// The requested part, which a restore switches to.
     wanted: Wanted,
     inner: Inner<D>,
+    edits: Edits,
+    /// Number of the next batch of the run.
+    number: u64,
+    /// Number of the next batch after a restore.
+    restored: Number,
 }
+
+/// Number of the batch at which a pass on another thread continues after a restore.
+pub(super) type Number = Arc<AtomicU64>;
 
 /// Requested part of a pass that may run on another thread.
 pub(super) type Wanted = Arc<Mutex<Option<Part>>>;
@@ -109,7 +120,21 @@ impl<D: IterDataset> Pass<D> {
     pub(super) fn start(dataset: Arc<D>, run: &Runtime, wanted: Wanted) -> Result<Self> {
         let part = wanted.locked().clone();
         let inner = Inner::start(&*dataset, run, part)?;
-        Ok(Self { dataset, run: run.clone(), wanted, inner })
+        let (edits, restored) = (Edits::default(), Number::default());
+        Ok(Self { dataset, run: run.clone(), wanted, inner, edits, number: 0, restored })
+    }
+
+    /// Applies `edits`. Before a restore, `restored` is set to the number of the next batch.
+    pub(super) fn edited(self, edits: &Edits, restored: &Number) -> Self {
+        Self { edits: edits.clone(), restored: restored.clone(), ..self }
+    }
+
+    #[inline]
+    fn next_unedited(&mut self, cx: &mut Cx) -> Result<Option<Dealt<D::Item>>> {
+        match &mut self.inner {
+            Inner::Whole(pass) => Ok(pass.next(cx)?.map(Dealt::whole)),
+            Inner::Part(pass, _) => pass.next(cx),
+        }
     }
 
     /// Returns true if the pass evaluates only the rows of a part, so that a change of part requires a restore.
@@ -124,10 +149,14 @@ impl<D: IterDataset> DatasetIterator for Pass<D> {
 
     #[inline]
     fn next(&mut self, cx: &mut Cx) -> Result<Option<Self::Item>> {
-        match &mut self.inner {
-            Inner::Whole(pass) => Ok(pass.next(cx)?.map(Dealt::whole)),
-            Inner::Part(pass, _) => pass.next(cx),
+        for _ in 0..self.edits.skipped_at(self.number) {
+            if self.next_unedited(cx)?.is_none() {
+                return Ok(None);
+            }
         }
+        let next = self.next_unedited(cx)?;
+        self.number += 1;
+        Ok(next)
     }
 
     #[inline]
@@ -145,6 +174,7 @@ impl<D: IterDataset> DatasetIterator for Pass<D> {
                 self.inner = Inner::start(&*self.dataset, &self.run, wanted)?;
             }
         }
+        self.number = self.restored.load(Relaxed);
         match &mut self.inner {
             Inner::Whole(pass) => pass.restore(state, cx),
             Inner::Part(pass, _) => pass.restore(state, cx),

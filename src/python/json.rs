@@ -33,8 +33,16 @@ pub(super) fn to_python<'py>(py: Python<'py>, json: &Json) -> PyResult<Bound<'py
 
 /// Makes the dict of a checkpoint, its fields in the order in which its JSON has them.
 pub(super) fn of_checkpoint<'py>(py: Python<'py>, checkpoint: &Checkpoint) -> PyResult<Bound<'py, PyAny>> {
-    let Checkpoint { gristmill_checkpoint, crate_version, fingerprint, pipeline, delivered, state, accepted_changes } =
-        checkpoint;
+    let Checkpoint {
+        gristmill_checkpoint,
+        crate_version,
+        fingerprint,
+        pipeline,
+        delivered,
+        state,
+        accepted_changes,
+        edits,
+    } = checkpoint;
     let dict = PyDict::new(py);
     dict.set_item(intern!(py, "gristmill_checkpoint"), gristmill_checkpoint)?;
     dict.set_item(intern!(py, "crate_version"), crate_version)?;
@@ -45,6 +53,9 @@ pub(super) fn of_checkpoint<'py>(py: Python<'py>, checkpoint: &Checkpoint) -> Py
     if !accepted_changes.is_empty() {
         let changes = serde_json::to_value(accepted_changes).map_err(|e| PyValueError::new_err(e.to_string()))?;
         dict.set_item(intern!(py, "accepted_changes"), to_python(py, &changes)?)?;
+    }
+    if !edits.is_empty() {
+        dict.set_item(intern!(py, "edits"), edits)?;
     }
     Ok(dict.into_any())
 }

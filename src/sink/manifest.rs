@@ -147,6 +147,7 @@ impl Manifest {
             delivered: self.records,
             state: last.state.clone()?,
             accepted_changes: Vec::new(),
+            edits: Vec::new(),
         })
     }
 

@@ -6,6 +6,7 @@ mod browser;
 mod ci;
 mod device;
 mod differences;
+mod edits;
 mod examples;
 mod failed_elements;
 mod fixtures;

@@ -8,7 +8,7 @@ mod values;
 use std::path::{Path, PathBuf};
 
 pub(super) use self::values::Limit;
-use self::values::{Address, Budget, Deadline, OnFailed, OnPoison, Seconds, Share, Threads};
+use self::values::{Address, Budget, Deadline, EditLog, OnFailed, OnPoison, Seconds, Share, Threads};
 use super::arguments::{About, Arg, Arguments, Kind, arguments};
 use super::deal::Dealt;
 use super::decode::Fields;
@@ -140,6 +140,17 @@ options! {
 }
 
 options! {
+    /// Changes of the data during a run.
+    Program {
+        /// Changes of the batches, each from a batch on: a file in YAML or JSON, or a list.
+        ///
+        /// `[{at: 70100, skip: 400}]` leaves out 400 batches at batch 70,100. An edit changes no batch before it, so edits may be appended to the file
+        /// during the run; they apply after the next resume. All hosts need equal edits.
+        edits: EditLog,
+    }
+}
+
+options! {
     /// Views of a run while it runs.
     Views {
         /// Address at which the figures of the run are served to Prometheus.
@@ -169,9 +180,10 @@ options! {
 }
 
 arguments! {
-    /// Options of a run: who evaluates a pipeline, which rows are delivered, who may look. None of them changes an element. Each may be left open.
+    /// Options of a run: who evaluates a pipeline, which rows are delivered, who may look. None of them but `edits` changes an element. Each may be
+    /// left open.
     #[derive(Clone, Debug, Default, PartialEq)]
-    pub struct RunOptions with Evaluators as evaluators, Processes as processes, Limits as limits, Hosts as hosts, Views as views, Files as files {}
+    pub struct RunOptions with Evaluators as evaluators, Processes as processes, Limits as limits, Hosts as hosts, Program as program, Views as views, Files as files {}
 }
 
 /// Options under a heading of the help.
@@ -196,11 +208,12 @@ enum Evaluator {
 
 impl RunOptions {
     /// Groups of options.
-    pub(crate) const GROUPS: [Group; 6] = [
+    pub(crate) const GROUPS: [Group; 7] = [
         Group { heading: "Threads and processes", about: &Evaluators::ABOUT, is_rare: false, is_of_one_run: false },
         Group { heading: "Threads and processes", about: &Processes::ABOUT, is_rare: false, is_of_one_run: false },
         Group { heading: "Limits of worker processes", about: &Limits::ABOUT, is_rare: true, is_of_one_run: false },
         Group { heading: "Several hosts", about: &Hosts::ABOUT, is_rare: false, is_of_one_run: false },
+        Group { heading: "Changes of the data", about: &Program::ABOUT, is_rare: false, is_of_one_run: false },
         Group { heading: "Views of the run", about: &Views::ABOUT, is_rare: false, is_of_one_run: false },
         Group { heading: "Files of the run", about: &Files::ABOUT, is_rare: false, is_of_one_run: true },
     ];
@@ -231,6 +244,7 @@ impl RunOptions {
             processes: self.processes.or(base.processes),
             limits: self.limits.or(base.limits),
             hosts: self.hosts.or(base.hosts),
+            program: self.program.or(base.program),
             views: self.views.or(base.views),
             files: self.files.or(base.files),
         }
@@ -395,6 +409,9 @@ impl RunOptions {
     pub(super) fn below(mut self, folder: &Path) -> Self {
         let places = [&mut self.hosts.keys, &mut self.hosts.guard, &mut self.files.record, &mut self.files.trace];
         places.into_iter().flatten().for_each(|place| *place = folder.join(&*place));
+        if let Some(EditLog::File(file)) = &mut self.program.edits {
+            *file = folder.join(&*file);
+        }
         self
     }
 }
@@ -403,7 +420,7 @@ impl RunOptions {
 fn value_of(kind: Option<Kind>, text: &str) -> Tree {
     match kind {
         // An address is text, also if it looks like a list: `[::1]:9464`.
-        None | Some(Kind::Text | Kind::Path | Kind::Words(_) | Kind::Either([Kind::Text, ..])) => {
+        None | Some(Kind::Text | Kind::Path | Kind::Words(_) | Kind::Either([Kind::Text | Kind::Path, ..])) => {
             Tree::Str(text.to_owned())
         }
         Some(_) => yaml::parse(text).map_or_else(|_| Tree::Str(text.to_owned()), |node| node.value),

@@ -49,10 +49,10 @@ impl RunOptions {
         Ok(self.with_views(builder))
     }
 
-    /// Sets the buffer, the time limits and the policy for failed elements.
+    /// Sets the buffer, the time limits, the edits and the policy for failed elements.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a limit of padding without padding.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a limit of padding without padding; errors of reading edits.
     pub(crate) fn with_policies<D: IterDataset + 'static>(
         &self,
         mut builder: LoaderBuilder<D>,
@@ -65,6 +65,9 @@ impl RunOptions {
         }
         if let Some(Seconds(timeout)) = self.hosts.guard_timeout {
             builder = builder.guard_timeout(timeout);
+        }
+        if let Some(log) = &self.program.edits {
+            builder = builder.edits(log.edits()?);
         }
         Ok(builder.on_failed_element(self.failed_elements()?))
     }

@@ -63,6 +63,7 @@ fn a_file_and_texts_give_equal_options() {
         ("guard", "/g"),
         ("guard_timeout", "1.5"),
         ("on_failed_element", "pad"),
+        ("edits", "/e.yaml"),
         ("metrics", "9464"),
         ("top", "true"),
         ("record", "/r.gmr"),
@@ -71,7 +72,7 @@ fn a_file_and_texts_give_equal_options() {
     // A limit is refused in a file that chooses no policy.
     let limit = ("failed_element_limit", "2");
     let names: Vec<_> = samples.iter().chain([&limit]).map(|sample| sample.0).collect();
-    assert!(RunOptions::all().all(|option| names.contains(&option.name)) && names.len() == 26);
+    assert!(RunOptions::all().all(|option| names.contains(&option.name)) && names.len() == 27);
     for sample in samples {
         let text = format!("source: {{range: 5}}\nexecutor: {{{}: {}}}\n", sample.0, sample.1);
         let pipeline = crate::spec::Pipeline::from_text(text, crate::spec::Format::Yaml, ".").unwrap();
@@ -82,10 +83,43 @@ fn a_file_and_texts_give_equal_options() {
 
 #[test]
 fn every_option_is_described_in_a_line_and_more() {
-    assert_eq!(RunOptions::all().count(), 26);
+    assert_eq!(RunOptions::all().count(), 27);
     for option in RunOptions::all() {
         let doc = option.doc();
         let line = doc.split(". ").next().unwrap();
         assert!(line.len() < 160 && option.is_optional && option.default.is_none(), "{}: {line}", option.name);
     }
+}
+
+#[test]
+fn edits_are_read_from_a_list_and_from_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |text: &str| std::fs::write(folder.path().join("edits.yaml"), text).unwrap();
+    let edits = |value: &str| {
+        let text = format!("source: {{range: 5}}\nexecutor: {{edits: {value}}}\n");
+        let pipeline = crate::spec::Pipeline::from_text(text, crate::spec::Format::Yaml, folder.path())?;
+        pipeline.run_options().program.edits.unwrap().edits()
+    };
+    let expected = crate::Edits::default().skip(3, 2).skip(7, 1);
+    assert_eq!(edits("[{at: 3, skip: 2}, {at: 7, skip: 1}]").unwrap(), expected);
+    write("- {at: 3, skip: 2}\n- at: 7\n  skip: 1\n");
+    assert_eq!(edits("edits.yaml").unwrap(), expected);
+    write("# No edit yet.\n\n");
+    assert_eq!(edits("edits.yaml").unwrap(), crate::Edits::default());
+    let refused = |text: &str| {
+        write(text);
+        edits("edits.yaml").unwrap_err().to_string()
+    };
+    let file = folder.path().join("edits.yaml").display().to_string();
+    for (text, message) in [
+        ("- {at: 3, skip: 2}\n- {at: 2, skip: 1}\n", "edit 1 is at batch 2, before batch 3"),
+        ("- {at: 3, skipped: 2}\n", "line 1"),
+        ("- {at: 3, skip: 0}\n", "must be at least 1"),
+        ("- {at: -3, skip: 1}\n", "-3 is less than 0"),
+        ("at: [\n", "edits.yaml"),
+    ] {
+        let error = refused(text);
+        assert!(error.contains(message) && error.contains(&file), "{error}");
+    }
+    assert!(edits("missing.yaml").unwrap_err().to_string().contains("missing.yaml"));
 }

@@ -1,14 +1,17 @@
 //! Types of run options.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::error::Result;
+use crate::edits::Edits;
+use crate::error::{Error, Result};
 use crate::exec::Executor;
 use crate::part::Part;
 use crate::spec::arguments::{Arguments, Kind, arguments, words};
 use crate::spec::decode::Fields;
 use crate::spec::node::{Node, Tree};
 use crate::spec::values::{Amount, AtLeast, Decode};
+use crate::spec::yaml;
 use crate::units::budget::check_budget;
 
 /// A number of threads, or `auto`.
@@ -141,5 +144,42 @@ impl Decode for Share {
         // The start of the pass checks that the part exists.
         let number = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         Ok(Self(Part::of(number(args.index.0), number(args.count.0))))
+    }
+}
+
+/// Edits of a run: the file that lists them, or the list.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum EditLog {
+    File(PathBuf),
+    Listed(Edits),
+}
+
+impl Decode for EditLog {
+    const KIND: Kind = Kind::Either(&[Kind::Path, Edits::KIND]);
+
+    fn decode(node: &Node) -> Result<Self> {
+        match &node.value {
+            Tree::Str(file) => Ok(Self::File(file.into())),
+            _ => Edits::decode(node).map(Self::Listed),
+        }
+    }
+}
+
+impl EditLog {
+    /// Returns the edits. A file without an edit is empty, or has only comments.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be read, [`ErrorKind::Config`](crate::ErrorKind::Config)
+    /// with its line for an invalid edit.
+    pub(super) fn edits(&self) -> Result<Edits> {
+        let file = match self {
+            Self::Listed(edits) => return Ok(edits.clone()),
+            Self::File(file) => file,
+        };
+        let text = std::fs::read_to_string(file).map_err(|e| Error::io(e, file))?;
+        if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
+            return Ok(Edits::default());
+        }
+        yaml::parse(&text).and_then(|node| Edits::decode(&node)).map_err(|e| e.path(file))
     }
 }
