@@ -12,7 +12,6 @@ mod dataset;
 mod dealt;
 mod each;
 mod fan;
-mod filter;
 mod flat_map;
 mod flow;
 mod interleave;
@@ -21,12 +20,10 @@ mod lanes;
 pub(crate) mod laws;
 mod limit;
 mod make_batch;
-mod map;
 mod map_with_index;
 mod mix;
 mod open_lane;
 mod pass;
-mod random_map;
 pub(super) mod rebatch;
 mod repeat;
 mod scan;
@@ -53,7 +50,6 @@ pub(crate) use self::dealt::{keyed_by, lanes_of};
 pub(crate) use self::dealt::{keys_help, left_out, not_by_lanes, note_keys, plan_in_words};
 pub use self::each::{Counter, InOrder, IterMapped, IterMappedIter, Keep, Position};
 pub use self::fan::{FanFn, FanOut, FanState, FanStream, FanStreamIter};
-pub use self::filter::{FilterState, IterFilter};
 pub use self::flat_map::{FlatMapFlow, FlatMapState, IterFlatMap, IterFlatMapIter, IterTryFlatMap};
 pub use self::flow::{Flow, Flowing, Parted, PartedBy, Start};
 pub use self::interleave::{
@@ -62,7 +58,6 @@ pub use self::interleave::{
 pub use self::lanes::{IterLanes, IterLanesIter, LaneMark, LanePosition, LanesState, lanes, lanes_from};
 pub use self::limit::{IterLimit, IterLimitIter, LimitFlow};
 pub use self::make_batch::{BatchFn, MakeBatch, Padding, Stacked, StackedPadded};
-pub use self::map::{IterMap, IterTryMap};
 #[cfg(feature = "python")]
 pub(crate) use self::map_with_index::ENUMERATE;
 pub use self::map_with_index::{
@@ -71,7 +66,6 @@ pub use self::map_with_index::{
 pub use self::mix::{Effective, IterMix, IterMixIter, MixOrigin, MixProgress, MixState, mix};
 pub use self::open_lane::{Lanes, MadeLanes, OpenLane};
 pub use self::pass::{InPlace, NextStacked};
-pub use self::random_map::{IterRandomMap, IterTryRandomMap};
 pub use self::rebatch::{IterRebatch, IterRebatchIter, RebatchFlow, RebatchState};
 pub use self::repeat::{IterRepeat, IterRepeatIter, RepeatFlow, RepeatState};
 pub use self::scan::{IterScan, IterScanIter, ScanFlow, ScanState};
@@ -83,6 +77,9 @@ pub use self::window_shuffle::{IterWindowShuffle, IterWindowShuffleIter, WindowF
 pub use self::zip::{IterZip, IterZipAll, IterZipAllIter, IterZipIter, ZipLength, ZipState, zip_all};
 #[doc(hidden)]
 pub use self::{combinators::IterDatasetExt, dataset::IterDataset, pass::DatasetIterator};
+pub use crate::dataset::map::filter::{FilterState, IterFilter};
+pub use crate::dataset::map::map::{IterMap, IterTryMap};
+pub use crate::dataset::map::random_map::{IterRandomMap, IterTryRandomMap};
 pub use crate::dataset::run::prefix::StreamState;
 pub use crate::dataset::run::skipping::BadRecords;
 pub use crate::dataset::run::thresholds::{FilterThresholds, Watch};

@@ -1,6 +1,7 @@
 use super::Many;
 use super::each::{Each, Mapped};
 use crate::dataset::facts::Facts;
+use crate::dataset::iter::IterMapped;
 use crate::dataset::run::opaque::debug_name;
 use crate::error::{Error, Result};
 
@@ -9,6 +10,12 @@ pub type Map<D, F> = Mapped<D, MapFn<F>>;
 
 /// See [`MapDatasetExt::try_map`](super::MapDatasetExt::try_map).
 pub type TryMap<D, F> = Mapped<D, TryMapFn<F>>;
+
+/// See [`IterDatasetExt::map`](crate::IterDatasetExt::map).
+pub type IterMap<D, F> = IterMapped<D, MapFn<F>, ()>;
+
+/// See [`IterDatasetExt::try_map`](crate::IterDatasetExt::try_map).
+pub type IterTryMap<D, F> = IterMapped<D, TryMapFn<F>, ()>;
 
 /// The function of [`Map`].
 #[doc(hidden)]
