@@ -3,8 +3,8 @@ use serde::de::DeserializeOwned;
 
 use super::{
     BadRecords, BatchFn, CacheFlow, Counter, DatasetIterator, FilterThresholds, FlatMapFlow, Flowing, InOrder,
-    IterBatch, IterCache, IterDataset, IterEnumerate, IterFilter, IterFlatMap, IterLimit, IterMap, IterMapWithIndex,
-    IterRandomMap, IterRebatch, IterRepeat, IterScan, IterSkip, IterSkipBad, IterTryFlatMap, IterTryMap,
+    IterBatch, IterCache, IterCombined, IterDataset, IterEnumerate, IterFilter, IterFlatMap, IterLimit, IterMap,
+    IterMapWithIndex, IterRandomMap, IterRebatch, IterRepeat, IterScan, IterSkip, IterSkipBad, IterTryFlatMap, IterTryMap,
     IterTryMapWithIndex, IterTryRandomMap, IterWindowShuffle, IterZip, LimitFlow, Padding, RebatchFlow, RepeatFlow,
     ScanFlow, SkipBadFlow, SkipFlow, Stacked, StackedPadded, Watch, WindowFlow, ZipLength,
 };
@@ -262,12 +262,12 @@ pub trait IterDatasetExt: IterDataset + Sized {
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) if a dataset is shorter; the message names it. An error on one side
     /// also drops the other side's element.
     fn zip<E: IterDataset>(self, other: E) -> IterZip<Self, E> {
-        IterZip::new(self, other, ZipLength::Equal)
+        self.zip_with(other, ZipLength::Equal)
     }
 
     /// [`zip`](Self::zip) with a policy for different lengths.
     fn zip_with<E: IterDataset>(self, other: E, length: ZipLength) -> IterZip<Self, E> {
-        IterZip::new(self, other, length)
+        IterCombined::new((self, other), length)
     }
 
     #[doc = include_str!("window_shuffle.md")]

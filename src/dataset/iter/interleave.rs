@@ -2,13 +2,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::combine::{IterCombine, IterCombined};
 use super::open_lane::{Lanes, MadeLanes, OpenLane};
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::map::MapDataset;
-use crate::dataset::node::{Describe, Node};
 use crate::dataset::run::opaque::debug_name;
-use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 
@@ -31,7 +30,7 @@ pub fn interleave<D>(datasets: impl IntoIterator<Item = D>, cycle: usize) -> Ite
 where
     D: IterDataset + 'static,
 {
-    IterInterleave::new(Lanes::new(datasets.into_iter().collect()), cycle)
+    IterCombined::new(Arc::new(Lanes::new(datasets.into_iter().collect())), Cycle(cycle))
 }
 
 /// [`interleave`] of streams that a [`MapDataset`] makes, a stream per element: for example, a shuffled list of files,
@@ -44,57 +43,36 @@ pub fn interleave_from<M>(datasets: M, cycle: usize) -> IterInterleave<MadeLanes
 where
     M: MapDataset<Item: IterDataset + 'static> + 'static,
 {
-    IterInterleave::new(MadeLanes::new(datasets), cycle)
+    IterCombined::new(Arc::new(MadeLanes::new(datasets)), Cycle(cycle))
 }
 
 /// See [`interleave`].
-#[must_use = "datasets are lazy and do nothing until read"]
-pub struct IterInterleave<L> {
-    lanes: Arc<L>,
-    cycle: usize,
-    stage: StageId,
-}
+pub type IterInterleave<L> = IterCombined<Arc<L>, Cycle>;
 
-impl<L: OpenLane> IterInterleave<L> {
-    fn new(lanes: L, cycle: usize) -> Self {
-        let stage = stage_after(&lanes.nodes());
-        Self { lanes: Arc::new(lanes), cycle, stage }
-    }
-}
+/// The number of streams of an [`IterInterleave`] that are open at once.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Cycle(usize);
 
-impl<L: OpenLane> Stage for IterInterleave<L> {
-    fn node(&self) -> Node<'_> {
-        Node { describe: self, memory: self.lanes.memory(), ..Node::new("interleave", Role::Stateful) }
-    }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        self.lanes.nodes()
-    }
-}
+impl<L: OpenLane> IterCombine<Arc<L>> for Cycle {
+    type Pass = IterInterleaveIter<L>;
 
-impl<L> Describe for IterInterleave<L> {
+    fn name(&self) -> &'static str {
+        "interleave"
+    }
     fn params(&self) -> String {
-        format!("cycle={}", self.cycle)
+        format!("cycle={}", self.0)
     }
-    fn check(&self) -> Result<()> {
-        if (1..=MAX_CYCLE).contains(&self.cycle) {
+    fn check(&self, _: usize) -> Result<()> {
+        if (1..=MAX_CYCLE).contains(&self.0) {
             return Ok(());
         }
-        Err(Error::config(format!("the cycle is {} streams, and must be 1 to {MAX_CYCLE}", self.cycle)))
+        Err(Error::config(format!("the cycle is {} streams, and must be 1 to {MAX_CYCLE}", self.0)))
     }
-}
-
-impl<L: OpenLane> IterDataset for IterInterleave<L> {
-    type Item = <L::Iter as DatasetIterator>::Item;
-    type Iter = IterInterleaveIter<L>;
-
-    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
-        if run.is_serving() {
-            self.lanes.open_all(run)?;
-        }
-        let count = self.lanes.count();
-        let places = count.clamp(1, self.cycle.clamp(1, MAX_CYCLE) as u64);
+    fn start(&self, (lanes, run): (Arc<L>, Runtime), stage: StageId) -> Result<Self::Pass> {
+        let count = lanes.count();
+        let places = count.clamp(1, self.0.clamp(1, MAX_CYCLE) as u64);
         let slots = std::iter::repeat_with(|| None).take(places as usize).collect();
-        let (lanes, run, stage) = (self.lanes.clone(), run.clone(), self.stage);
         Ok(IterInterleaveIter { lanes, run, slots, next_slot: 0, next_lane: 0, waiting: Vec::new(), count, stage })
     }
 }
@@ -238,11 +216,6 @@ impl<L: OpenLane> DatasetIterator for IterInterleaveIter<L> {
     }
 }
 
-impl<L: OpenLane + std::fmt::Debug> std::fmt::Debug for IterInterleave<L> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("IterInterleave").field("lanes", &self.lanes).field("cycle", &self.cycle).finish_non_exhaustive()
-    }
-}
 debug_name!(IterInterleaveIter<L: OpenLane>);
 
 #[cfg(test)]

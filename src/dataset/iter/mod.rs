@@ -4,6 +4,7 @@ mod batch;
 mod cache;
 mod chunked;
 mod combinators;
+mod combine;
 #[cfg(any(all(test, feature = "spec"), feature = "python"))]
 mod cut;
 #[cfg(feature = "python")]
@@ -40,6 +41,7 @@ use super::entry::StageEntry;
 pub(in crate::dataset) use self::batch::Batching;
 pub use self::batch::{IterBatch, IterBatchIter};
 pub use self::cache::{CacheFlow, CacheState, IterCache, IterCacheIter};
+pub use self::combine::{IterCombine, IterCombined, Parents};
 #[cfg(any(all(test, feature = "spec"), feature = "python"))]
 pub(crate) use self::cut::Cut;
 #[cfg(feature = "python")]
@@ -53,7 +55,7 @@ pub use self::fan::{FanFn, FanOut, FanState, FanStream, FanStreamIter};
 pub use self::flat_map::{FlatMapFlow, FlatMapState, IterFlatMap, IterFlatMapIter, IterTryFlatMap};
 pub use self::flow::{Flow, Flowing, Parted, PartedBy, Start};
 pub use self::interleave::{
-    InterleaveState, IterInterleave, IterInterleaveIter, LaneState, interleave, interleave_from,
+    Cycle, InterleaveState, IterInterleave, IterInterleaveIter, LaneState, interleave, interleave_from,
 };
 pub use self::lanes::{IterLanes, IterLanesIter, LaneMark, LanePosition, LanesState, lanes, lanes_from};
 pub use self::limit::{IterLimit, IterLimitIter, LimitFlow};
@@ -63,7 +65,7 @@ pub(crate) use self::map_with_index::ENUMERATE;
 pub use self::map_with_index::{
     CounterState, IterEnumerate, IterMapWithIndex, IterTryMapWithIndex, Numbered, NumberedFn, TryNumberedFn,
 };
-pub use self::mix::{Effective, IterMix, IterMixIter, MixOrigin, MixProgress, MixState, mix};
+pub use self::mix::{Effective, IterMix, IterMixIter, MixOrigin, MixProgress, MixState, WeightedTurns, mix};
 pub use self::open_lane::{Lanes, MadeLanes, OpenLane};
 pub use self::pass::{InPlace, NextStacked};
 pub use self::rebatch::{IterRebatch, IterRebatchIter, RebatchFlow, RebatchState};
@@ -74,13 +76,14 @@ pub use self::skip_bad::{IterSkipBad, IterSkipBadIter, SkipBadFlow, SkipBadState
 pub use self::stream::{Stream, StreamIter};
 pub use self::stream_batch::{StreamBatch, StreamBatchIter};
 pub use self::window_shuffle::{IterWindowShuffle, IterWindowShuffleIter, WindowFlow, WindowShuffleState};
-pub use self::zip::{IterZip, IterZipAll, IterZipAllIter, IterZipIter, ZipLength, ZipState, zip_all};
+pub use self::zip::{IterZip, IterZipAll, IterZipIter, ZipLength, ZipState, zip_all};
 #[doc(hidden)]
 pub use self::{combinators::IterDatasetExt, dataset::IterDataset, pass::DatasetIterator};
 pub use crate::dataset::map::filter::{FilterState, IterFilter};
 pub use crate::dataset::map::map::{IterMap, IterTryMap};
 pub use crate::dataset::map::random_map::{IterRandomMap, IterTryRandomMap};
 pub use crate::dataset::run::prefix::StreamState;
+pub use crate::dataset::run::siblings::{Pair, Passes, Reads, Siblings};
 pub use crate::dataset::run::skipping::BadRecords;
 pub use crate::dataset::run::thresholds::{FilterThresholds, Watch};
 pub use crate::element::Padded;

@@ -1,14 +1,11 @@
 use serde::{Deserialize, Serialize};
 
+use super::combine::{IterCombine, IterCombined, Parents};
 use super::{DatasetIterator, IterDataset};
 use crate::cx::{Cx, StageId};
-use crate::dataset::memory::Memory;
-use crate::dataset::node::{Describe, Node};
 use crate::dataset::run::opaque::debug_name;
-use crate::dataset::run::siblings::Siblings;
-use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::dataset::run::siblings::{Passes, Reads};
 use crate::error::{Error, Result};
-use crate::exec::Runtime;
 
 /// Policy for a zip whose datasets have different lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,58 +17,52 @@ pub enum ZipLength {
     Shortest,
 }
 
-impl Describe for ZipLength {
+/// See [`IterDatasetExt::zip`](super::IterDatasetExt::zip).
+pub type IterZip<A, B> = IterCombined<(A, B), ZipLength>;
+
+/// See [`zip_all`].
+pub type IterZipAll<D> = IterCombined<Vec<D>, ZipLength>;
+
+/// Joins the elements of all `datasets` side by side, into vectors with an element of each dataset.
+///
+/// ```
+/// use gristmill::{dataset::iter::{ZipLength, zip_all}, dataset::map::Range, prelude::*};
+/// let ds = [0, 10, 20].map(|start| Range::new(start, start + 2).to_iter());
+/// assert_eq!(zip_all(ds, ZipLength::Equal).collect()?, [[0, 10, 20], [1, 11, 21]]);
+/// # Ok::<(), gristmill::Error>(())
+/// ```
+/// # Errors
+/// As [`IterDatasetExt::zip_with`](super::IterDatasetExt::zip_with); [`ErrorKind::Config`](crate::ErrorKind::Config) if
+/// there are no datasets.
+pub fn zip_all<D: IterDataset>(datasets: impl IntoIterator<Item = D>, length: ZipLength) -> IterZipAll<D> {
+    IterCombined::new(datasets.into_iter().collect(), length)
+}
+
+impl<P: Parents<Passes: Passes + 'static>> IterCombine<P> for ZipLength {
+    type Pass = IterZipIter<P::Passes>;
+
+    fn name(&self) -> &'static str {
+        "zip"
+    }
     fn params(&self) -> String {
         match self {
             Self::Equal => "equal".into(),
             Self::Shortest => "shortest".into(),
         }
     }
-}
-
-/// See [`IterDatasetExt::zip`](super::IterDatasetExt::zip).
-#[must_use = "datasets are lazy and do nothing until read"]
-#[derive(Clone, Debug)]
-pub struct IterZip<A, B> {
-    first: A,
-    second: B,
-    length: ZipLength,
-    stage: StageId,
-}
-
-impl<A: Stage, B: Stage> IterZip<A, B> {
-    pub(super) fn new(first: A, second: B, length: ZipLength) -> Self {
-        let stage = stage_after(&[&first, &second]);
-        Self { first, second, length, stage }
+    fn check(&self, count: usize) -> Result<()> {
+        let none = || Error::config("the number of datasets to zip is 0, and must be 1 or more");
+        if count > 0 { Ok(()) } else { Err(none()) }
+    }
+    fn start(&self, parents: P::Passes, stage: StageId) -> Result<Self::Pass> {
+        Ok(IterZipIter { parents, length: *self, stop: false, stage })
     }
 }
 
-impl<A: Stage, B: Stage> Stage for IterZip<A, B> {
-    fn node(&self) -> Node<'_> {
-        Node { describe: &self.length, memory: Some(Memory::NOTHING), ..Node::new("zip", Role::Stateful) }
-    }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        vec![&self.first, &self.second]
-    }
-}
-
-impl<A: IterDataset, B: IterDataset> IterDataset for IterZip<A, B> {
-    type Item = (A::Item, B::Item);
-    type Iter = IterZipIter<A::Iter, B::Iter>;
-
-    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
-        let offset = (&self.first as &dyn Stage).count();
-        let (first, second) = (self.first.iter(run)?, self.second.iter(&run.offset(offset))?);
-        Ok(IterZipIter { first, second, offset, length: self.length, stop: false, stage: self.stage })
-    }
-}
-
-/// A pass over [`IterZip`].
+/// A pass over [`IterZip`] or [`IterZipAll`].
 #[doc(hidden)]
-pub struct IterZipIter<A, B> {
-    first: A,
-    second: B,
-    offset: usize,
+pub struct IterZipIter<P> {
+    parents: P,
     length: ZipLength,
     stop: bool,
     stage: StageId,
@@ -88,163 +79,28 @@ pub struct ZipState<S> {
     pub stop: bool,
 }
 
-impl<A: DatasetIterator, B: DatasetIterator> DatasetIterator for IterZipIter<A, B> {
-    type Item = (A::Item, B::Item);
-    type State = ZipState<(A::State, B::State)>;
+impl<P: Passes> DatasetIterator for IterZipIter<P> {
+    type Item = P::Row;
+    type State = ZipState<P::States>;
 
     fn next(&mut self, cx: &mut Cx) -> Result<Option<Self::Item>> {
         if self.stop {
             return Ok(None);
         }
-        // Reads the second side even if the first fails, so that both stay aligned.
-        let first = self.first.next(cx);
-        if self.length == ZipLength::Shortest && matches!(first, Ok(None)) {
-            self.stop = true;
-            return Ok(None);
-        }
-        let second = cx.within(self.offset, |cx| self.second.next(cx));
-        match (first?, second?) {
-            (Some(first), Some(second)) => {
-                cx.produced(self.stage, 1, 0);
-                Ok(Some((first, second)))
-            }
-            (a, b) => {
-                self.stop = true;
-                self.length.end(&[a.is_some(), b.is_some()]).map_err(|e| cx.blame(self.stage, "zip", e)).map(|()| None)
-            }
-        }
-    }
-
-    fn state(&self) -> Self::State {
-        ZipState { parents: (self.first.state(), self.second.state()), stop: self.stop }
-    }
-
-    fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
-        self.stop = state.stop;
-        let (first, second) = state.parents;
-        self.first.restore(first, cx)?;
-        cx.within(self.offset, |cx| self.second.restore(second, cx))
-    }
-}
-
-impl ZipLength {
-    /// Checks the end. `more[k]` is true if dataset `k` still had an element.
-    fn end(self, more: &[bool]) -> Result<()> {
-        let shorter = more.iter().position(|more| !more);
-        let longer = more.iter().position(|more| *more);
-        match (self, shorter, longer) {
-            (Self::Equal, Some(shorter), Some(longer)) => {
-                let text = format!("zip argument {} is shorter than argument {}", shorter + 1, longer + 1);
-                Err(Error::data(text).help("zip to the shortest if that is intended"))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-debug_name!(IterZipIter<A, B>);
-
-/// See [`zip_all`].
-#[must_use = "datasets are lazy and do nothing until read"]
-#[derive(Clone, Debug)]
-pub struct IterZipAll<D> {
-    parents: Vec<D>,
-    length: ZipLength,
-    stage: StageId,
-}
-
-/// Joins the elements of all `datasets` side by side, into vectors with an element of each dataset.
-///
-/// ```
-/// use gristmill::{dataset::iter::{ZipLength, zip_all}, dataset::map::Range, prelude::*};
-/// let ds = [0, 10, 20].map(|start| Range::new(start, start + 2).to_iter());
-/// assert_eq!(zip_all(ds, ZipLength::Equal).collect()?, [[0, 10, 20], [1, 11, 21]]);
-/// # Ok::<(), gristmill::Error>(())
-/// ```
-/// # Errors
-/// As [`IterDatasetExt::zip_with`](super::IterDatasetExt::zip_with); [`ErrorKind::Config`](crate::ErrorKind::Config) if
-/// there are no datasets.
-pub fn zip_all<D: IterDataset>(datasets: impl IntoIterator<Item = D>, length: ZipLength) -> IterZipAll<D> {
-    let parents: Vec<D> = datasets.into_iter().collect();
-    let nodes: Vec<&dyn Stage> = parents.iter().map(|p| p as &dyn Stage).collect();
-    let stage = stage_after(&nodes);
-    IterZipAll { parents, length, stage }
-}
-
-impl<D: Stage> Stage for IterZipAll<D> {
-    fn node(&self) -> Node<'_> {
-        Node { describe: self, memory: Some(Memory::NOTHING), ..Node::new("zip", Role::Stateful) }
-    }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        self.parents.iter().map(|p| p as &dyn Stage).collect()
-    }
-}
-
-impl<D> Describe for IterZipAll<D> {
-    fn params(&self) -> String {
-        self.length.params()
-    }
-    fn check(&self) -> Result<()> {
-        if self.parents.is_empty() {
-            Err(Error::config("the number of datasets to zip is 0, and must be 1 or more"))
-        } else {
-            Ok(())
-        }
-    }
-}
-
-impl<D: IterDataset> IterDataset for IterZipAll<D> {
-    type Item = Vec<D::Item>;
-    type Iter = IterZipAllIter<D::Iter>;
-
-    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
-        let parents = Siblings::start(&self.parents, run)?;
-        Ok(IterZipAllIter { parents, length: self.length, stop: false, stage: self.stage })
-    }
-}
-
-/// A pass over [`IterZipAll`].
-#[doc(hidden)]
-pub struct IterZipAllIter<I> {
-    parents: Siblings<I>,
-    length: ZipLength,
-    stop: bool,
-    stage: StageId,
-}
-
-impl<I: DatasetIterator> DatasetIterator for IterZipAllIter<I> {
-    type Item = Vec<I::Item>;
-    type State = ZipState<Vec<I::State>>;
-
-    fn next(&mut self, cx: &mut Cx) -> Result<Option<Self::Item>> {
-        if self.stop {
-            return Ok(None);
-        }
-        let mut row = Vec::with_capacity(self.parents.len());
-        let mut failed = None;
-        for k in 0..self.parents.len() {
-            match self.parents.next(k, cx) {
-                Ok(element) => row.push(element),
-                // Continues with the other datasets, so that all stay aligned.
-                Err(error) => failed = failed.or(Some(error)),
-            }
-            if self.length == ZipLength::Shortest && matches!(row.last(), Some(None)) {
-                break;
-            }
-        }
-        if let Some(error) = failed {
+        let mut reads = Reads { to_shortest: self.length == ZipLength::Shortest, ..Reads::default() };
+        let row = self.parents.row(&mut reads, cx);
+        if let Some(error) = reads.failed {
             return Err(error);
         }
-        let more: Vec<bool> = row.iter().map(Option::is_some).collect();
-        match row.into_iter().collect::<Option<Vec<_>>>().filter(|row| !row.is_empty()) {
-            Some(row) => {
-                cx.produced(self.stage, 1, 0);
-                Ok(Some(row))
+        self.stop = row.is_none();
+        cx.produced(self.stage, u64::from(!self.stop), 0);
+        match (self.length, reads.shorter, reads.longer) {
+            (ZipLength::Equal, Some(shorter), Some(longer)) => {
+                let text = format!("zip argument {shorter} is shorter than argument {longer}");
+                let error = Error::data(text).help("zip to the shortest if that is intended");
+                Err(cx.blame(self.stage, "zip", error))
             }
-            None => {
-                self.stop = true;
-                self.length.end(&more).map_err(|e| cx.blame(self.stage, "zip", e)).map(|()| None)
-            }
+            _ => Ok(row),
         }
     }
 
@@ -254,11 +110,11 @@ impl<I: DatasetIterator> DatasetIterator for IterZipAllIter<I> {
 
     fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
         self.stop = state.stop;
-        self.parents.restore(state.parents, cx).map_err(|e| cx.blame(self.stage, "zip", e))
+        self.parents.restore(state.parents, cx).map_err(|error| cx.blame(self.stage, "zip", error))
     }
 }
 
-debug_name!(IterZipAllIter<I>);
+debug_name!(IterZipIter<P>);
 
 #[cfg(test)]
 mod tests {
@@ -266,6 +122,7 @@ mod tests {
     use crate::IterDatasetExt;
     use crate::dataset::iter::laws;
     use crate::dataset::map::Range;
+    use crate::exec::Runtime;
     use crate::{ErrorKind, MapDatasetExt};
 
     #[test]

@@ -71,8 +71,11 @@ pub struct Plan<T, S> {
 /// A pass over stand-ins. Its states are states of the pass over the elements.
 pub type PlanPass<S> = Box<dyn DatasetIterator<Item = StandIn, State = S>>;
 
+/// The plan of a stream whose passes are `I`.
+pub type PlanBy<I> = Plan<<I as DatasetIterator>::Item, <I as DatasetIterator>::State>;
+
 /// The plan of the stream `D`.
-pub type PlanOf<D> = Plan<<D as IterDataset>::Item, <<D as IterDataset>::Iter as DatasetIterator>::State>;
+pub type PlanOf<D> = PlanBy<<D as IterDataset>::Iter>;
 
 /// The default reason for a stage without a plan.
 pub(crate) const UNPLANNED: &str = "cannot plan its rows, so it needs the elements themselves";

@@ -10,17 +10,14 @@ pub use self::pass::IterMixIter;
 use self::pass::{Counted, Ends};
 use self::state::Entries;
 pub use self::state::{Effective, MixOrigin, MixProgress, MixState};
+use super::combine::{IterCombine, IterCombined};
 use super::{DatasetIterator, IterDataset};
 use crate::cx::StageId;
 use crate::dataset::at_end::AtEnd;
-use crate::dataset::memory::Memory;
-use crate::dataset::node::{Describe, Node};
 use crate::dataset::plan::{Branches, Plan, PlanOf, Planning};
 use crate::dataset::run::siblings::Siblings;
-use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::dataset::weights::Weights;
 use crate::error::{Error, Result};
-use crate::exec::Runtime;
 use crate::rng::{MixOrder, Row, Schedule, TokenTurns, Turns};
 
 /// Mixes several `datasets`: an element of each in turn, or by [`weights`](IterMix::weights).
@@ -43,24 +40,24 @@ use crate::rng::{MixOrder, Row, Schedule, TokenTurns, Turns};
 /// datasets, or if a weight is not a finite number above 0.
 pub fn mix<D: IterDataset>(datasets: impl IntoIterator<Item = D>) -> IterMix<D> {
     let parents: Vec<D> = datasets.into_iter().collect();
-    let nodes: Vec<&dyn Stage> = parents.iter().map(|p| p as &dyn Stage).collect();
-    let stage = stage_after(&nodes);
     let weights = Weights::LikeGrain(vec![1.0; parents.len()]);
-    IterMix { parents, weights, column: None, at_end: AtEnd::Stop, budget: BTreeMap::new(), stage }
+    let order = WeightedTurns { weights, column: None, at_end: AtEnd::Stop, budget: BTreeMap::new() };
+    IterCombined::new(parents, order)
 }
 
 /// See [`mix`].
-#[must_use = "datasets are lazy and do nothing until read"]
+pub type IterMix<D> = IterCombined<Vec<D>, WeightedTurns>;
+
+/// The order of an [`IterMix`].
+#[doc(hidden)]
 #[derive(Clone, Debug)]
-pub struct IterMix<D> {
-    parents: Vec<D>,
+pub struct WeightedTurns {
     weights: Weights,
     /// The array whose length is the number of tokens, if weights count tokens.
     column: Option<String>,
     at_end: AtEnd,
     /// Limits, by the numbers of the datasets.
     budget: BTreeMap<usize, u64>,
-    stage: StageId,
 }
 
 impl<D> IterMix<D> {
@@ -85,7 +82,7 @@ impl<D> IterMix<D> {
     }
 
     pub(crate) fn weighted(mut self, weights: Weights) -> Self {
-        self.weights = weights;
+        self.combine.weights = weights;
         self
     }
 
@@ -99,13 +96,13 @@ impl<D> IterMix<D> {
     /// # Cost
     /// A comparison for each dataset. A host that takes a part of the rows plans by keys with the lengths of `column`.
     pub fn by_tokens(mut self, column: impl Into<String>) -> Self {
-        self.column = Some(column.into());
+        self.combine.column = Some(column.into());
         self
     }
 
     /// Sets what happens if a dataset ends. By default, the mix ends.
     pub fn at_end(mut self, at_end: AtEnd) -> Self {
-        self.at_end = at_end;
+        self.combine.at_end = at_end;
         self
     }
 
@@ -114,19 +111,20 @@ impl<D> IterMix<D> {
     ///
     /// The mix then ends with [`AtEnd::Stop`]. Otherwise the weight of the dataset is divided among the others.
     pub fn budget(mut self, which: usize, limit: u64) -> Self {
-        self.budget.insert(which, limit);
+        self.combine.budget.insert(which, limit);
         self
     }
+}
 
+impl WeightedTurns {
     /// Returns true if the position determines the order.
     fn is_plain(&self) -> bool {
         let is_constant = !matches!(self.weights, Weights::Scheduled(_));
         is_constant && self.column.is_none() && self.at_end == AtEnd::Stop && self.budget.is_empty()
     }
 
-    /// Returns the constant weights of which the mix consists.
-    fn rows(&self) -> Result<Vec<Row>> {
-        let datasets = self.parents.len();
+    /// Returns the constant weights of which a mix of `datasets` datasets consists.
+    fn rows(&self, datasets: usize) -> Result<Vec<Row>> {
         let weights = match &self.weights {
             Weights::Scheduled(_) if datasets == 0 => return Err(Error::config("a mix needs at least one component")),
             Weights::Scheduled(schedule) => return schedule.rows(datasets),
@@ -140,8 +138,7 @@ impl<D> IterMix<D> {
         Ok(vec![Row { from: 0, weights: weights.as_slice().into() }])
     }
 
-    fn check_budget(&self) -> Result<()> {
-        let datasets = self.parents.len();
+    fn check_budget(&self, datasets: usize) -> Result<()> {
         for (which, limit) in &self.budget {
             if *which >= datasets {
                 return Err(Error::config(format!("mix has {datasets} datasets and a budget for dataset {which}")));
@@ -155,9 +152,12 @@ impl<D> IterMix<D> {
     }
 
     /// Starts a pass over started parents.
-    fn start<I: DatasetIterator<Item: 'static>>(&self, parents: Siblings<I>) -> Result<IterMixIter<I>> {
-        self.check_budget()?;
-        let rows: Arc<[Row]> = self.rows()?.into();
+    fn pass<I>(&self, parents: Siblings<I>, stage: StageId) -> Result<IterMixIter<I>>
+    where
+        I: DatasetIterator<Item: 'static>,
+    {
+        self.check_budget(parents.len())?;
+        let rows: Arc<[Row]> = self.rows(parents.len())?.into();
         let turns = match &self.column {
             Some(column) => Counted::Tokens(TokenTurns::new(rows)?, column.as_str().into()),
             None => Counted::Elements(Turns::new(rows, !matches!(self.weights, Weights::LikeGrain(_)))?),
@@ -166,22 +166,18 @@ impl<D> IterMix<D> {
             Weights::Scheduled(schedule) => Entries::new(schedule),
             Weights::LikeGrain(_) | Weights::Exact(_) => Entries::default(),
         };
-        let limits = (0..self.parents.len()).map(|which| self.budget.get(&which).copied());
+        let limits = (0..parents.len()).map(|which| self.budget.get(&which).copied());
         let ends = Ends::new(self.at_end, limits.collect(), &parents);
-        Ok(IterMixIter::new(parents, turns, ends, entries, self.is_plain(), self.stage))
+        Ok(IterMixIter::new(parents, turns, ends, entries, self.is_plain(), stage))
     }
 }
 
-impl<D: Stage> Stage for IterMix<D> {
-    fn node(&self) -> Node<'_> {
-        Node { describe: self, memory: Some(Memory::NOTHING), ..Node::new("mix", Role::Stateful) }
-    }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        self.parents.iter().map(|p| p as &dyn Stage).collect()
-    }
-}
+impl<D: IterDataset> IterCombine<Vec<D>> for WeightedTurns {
+    type Pass = IterMixIter<D::Iter>;
 
-impl<D> Describe for IterMix<D> {
+    fn name(&self) -> &'static str {
+        "mix"
+    }
     fn params(&self) -> String {
         let mut params = match &self.weights {
             Weights::LikeGrain(weights) => format!("{weights:?}"),
@@ -199,24 +195,17 @@ impl<D> Describe for IterMix<D> {
         }
         params
     }
-    fn check(&self) -> Result<()> {
-        self.check_budget()?;
-        self.rows().map(drop)
+    fn check(&self, datasets: usize) -> Result<()> {
+        self.check_budget(datasets)?;
+        self.rows(datasets).map(drop)
     }
-}
-
-impl<D: IterDataset> IterDataset for IterMix<D> {
-    type Item = D::Item;
-    type Iter = IterMixIter<D::Iter>;
-
-    fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
-        self.start(Siblings::start(&self.parents, run)?)
+    fn start(&self, parents: Siblings<D::Iter>, stage: StageId) -> Result<Self::Pass> {
+        self.pass(parents, stage)
     }
-
-    fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
-        let planned = Branches::plan(&self.parents, planning, self.column.as_deref())?;
+    fn plan(&self, parents: &Vec<D>, stage: StageId, planning: &Planning<'_>) -> Result<Option<PlanOf<IterMix<D>>>> {
+        let planned = Branches::plan(parents, planning, self.column.as_deref())?;
         let Some((passes, make, chains)) = planned else { return Ok(None) };
-        let pass = self.start(Siblings::of(passes))?;
+        let pass = self.pass(Siblings::of(passes), stage)?;
         Ok(Some(Plan { pass: Box::new(pass), make: Box::new(make), single: true, chains }))
     }
 }

@@ -55,7 +55,7 @@ impl<S: Clone> Ends<S> {
             at_end,
             budget: if is_limited { budget } else { Box::default() },
             taken: vec![0; if is_limited { count } else { 0 }].into(),
-            starts: if is_repeated { parents.states() } else { Vec::new() },
+            starts: if is_repeated { parents.positions() } else { Vec::new() },
             epochs: vec![0; if is_repeated { count } else { 0 }].into(),
             has_ended: vec![false; count].into(),
         }
@@ -221,17 +221,16 @@ impl<I: DatasetIterator<Item: 'static>> DatasetIterator for IterMixIter<I> {
 
     fn state(&self) -> Self::State {
         let progress = (!self.is_plain).then(|| Box::new(self.progress()));
-        MixState { parents: self.parents.states(), index: self.position(), stop: self.stop, progress }
+        MixState { parents: self.parents.positions(), index: self.position(), stop: self.stop, progress }
     }
 
     fn restore(&mut self, state: Self::State, cx: &mut Cx) -> Result<()> {
         let MixState { parents, index, stop, progress } = state;
         let progress = progress.map_or_else(MixProgress::default, |progress| *progress);
-        let restored = self.restore_turns(index, progress).and_then(|()| match self.entries.is_empty() {
-            true => self.parents.restore(parents, cx),
-            // Parents without a weight before this position may have joined the mix.
-            false => self.parents.restore_first(parents, self.entries.present(index), cx),
-        });
+        // Parents without a weight before this position may have joined the mix.
+        let least = if self.entries.is_empty() { self.parents.len() } else { self.entries.present(index) };
+        let restored =
+            self.restore_turns(index, progress).and_then(|()| self.parents.restore_first(parents, least, cx));
         restored.map_err(|error| cx.blame(self.stage, "mix", error))?;
         self.stop = stop;
         Ok(())

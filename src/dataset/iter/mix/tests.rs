@@ -6,6 +6,7 @@ use crate::dataset::boxed::BoxIter;
 use crate::dataset::iter::laws;
 use crate::dataset::map::{Mix, Range};
 use crate::element::{Array, Element};
+use crate::exec::Runtime;
 use crate::rng::PiecewiseOrder;
 use crate::{Checkpoint, ErrorKind, IterDatasetExt, Load, MapDataset, MapDatasetExt};
 
