@@ -2,10 +2,10 @@ use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use super::{
-    Batch, BlockOrder, BlockShuffle, DrawFn, ElementIndex, Filter, FilterFn, FlatMap, IndexFn, IndicesOrder, Map,
-    MapDataset, MapFn, MapWithIndex, Mapped, Ordered, RandomMap, Repeat, RepeatOrder, Seed, SeedOrder, SelectIndices,
-    Shuffle, ShuffleOrder, Slice, SliceOrder, Slots, SlotsFn, Split, SplitOrder, SplitSizes, TryDrawFn, TryFlatMap,
-    TryIndexFn, TryMap, TryMapFn, TryMapWithIndex, TryRandomMap, WindowOrder, WindowShuffle, Zip,
+    Batch, BlockOrder, BlockShuffle, DrawFn, ElementIndex, FannedOut, Filter, FilterFn, FlatMap, IndexFn, IndicesOrder,
+    Map, MapDataset, MapFn, MapWithIndex, Mapped, Ordered, RandomMap, Repeat, RepeatOrder, Seed, SeedOrder,
+    SelectIndices, Shuffle, ShuffleOrder, Slice, SliceOrder, Slots, SlotsFn, Split, SplitOrder, SplitSizes, TryDrawFn,
+    TryFlatMap, TryIndexFn, TryMap, TryMapFn, TryMapWithIndex, TryRandomMap, WindowOrder, WindowShuffle, Zip,
 };
 use crate::dataset::boxed::BoxMap;
 use crate::dataset::iter::{BatchFn, Stacked, Stream};
@@ -179,7 +179,7 @@ pub trait MapDatasetExt: MapDataset + Sized {
         C: IntoIterator<Item: Send>,
         F: Fn(Self::Item) -> C + Send + Sync,
     {
-        FlatMap::new(self, max_fan_out, f)
+        FannedOut::new(self, max_fan_out, MapFn(f))
     }
 
     /// Replaces each element by up to `max_fan_out` elements with `f`, which may fail.
@@ -191,7 +191,7 @@ pub trait MapDatasetExt: MapDataset + Sized {
         C: IntoIterator<Item: Send>,
         F: Fn(Self::Item) -> Result<C> + Send + Sync,
     {
-        TryFlatMap::new(self, max_fan_out, f)
+        FannedOut::new(self, max_fan_out, TryMapFn(f))
     }
 
     /// Keeps the elements of `range`, like Python's `ds[a:b]`: negative numbers count from the end, and excess is cut.

@@ -1,38 +1,29 @@
-use std::fmt;
-
-use super::MapDataset;
 use super::lanes::Lanes;
+use super::{Each, MapDataset, MapFn, TryMapFn};
 use crate::cx::{Cx, StageId};
 use crate::dataset::INFINITE;
 use crate::dataset::memory::{Held, Memory};
 use crate::dataset::node::{Describe, Indices, Moves, Node};
+use crate::dataset::run::opaque::debug_with_parent;
 use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::error::{Error, Result};
 
 /// See [`MapDatasetExt::flat_map`](super::MapDatasetExt::flat_map).
-#[must_use = "datasets are lazy and do nothing until read"]
-#[derive(Clone)]
-pub struct FlatMap<D, F, U> {
-    slots: Slots<D, U>,
-    f: F,
-}
+pub type FlatMap<D, F, U> = FannedOut<D, MapFn<F>, U>;
 
 /// See [`MapDatasetExt::try_flat_map`](super::MapDatasetExt::try_flat_map).
-#[must_use = "datasets are lazy and do nothing until read"]
-#[derive(Clone)]
-pub struct TryFlatMap<D, F, U> {
-    slots: Slots<D, U>,
-    f: F,
-}
+pub type TryFlatMap<D, F, U> = FannedOut<D, TryMapFn<F>, U>;
 
 /// Maximum fan-out. Readers visit every slot, including the empty slots.
 const MOST_FAN_OUT: usize = 1 << 20;
 
-/// Slots of both kinds of `flat_map`: `max_fan_out` slots per element.
-#[derive(Debug)]
-struct Slots<D, U> {
+/// The pieces `U` that the function `E` makes of each element of `D`, in `max_fan_out` slots per element.
+#[must_use = "datasets are lazy and do nothing until read"]
+#[derive(Clone)]
+pub struct FannedOut<D, E, U> {
     parent: D,
+    each: E,
     max_fan_out: usize,
     open: Lanes<Open<U>>,
     stage: StageId,
@@ -54,46 +45,9 @@ impl<U> Open<U> {
     }
 }
 
-impl<D: Clone, U> Clone for Slots<D, U> {
-    fn clone(&self) -> Self {
-        Self { parent: self.parent.clone(), max_fan_out: self.max_fan_out, open: self.open.clone(), stage: self.stage }
-    }
-}
-
-impl<D: MapDataset, U> Slots<D, U> {
-    fn new(parent: D, max_fan_out: usize) -> Self {
-        let stage = stage_after(&[&parent]);
-        Self { parent, max_fan_out, open: Lanes::new(), stage }
-    }
-
-    fn len(&self) -> u64 {
-        self.parent.len().saturating_mul(self.max_fan_out as u64).min(INFINITE)
-    }
-
-    /// Returns the piece in slot `index`. If slots are read in order, `f` runs once per element: the remaining pieces
-    /// wait in the thread's lane.
-    fn get<C>(&self, index: u64, cx: &mut Cx, f: impl FnOnce(D::Item) -> Result<C>) -> Result<Option<U>>
-    where
-        C: IntoIterator<Item = U>,
-    {
-        let fan_out = self.max_fan_out as u64;
-        let Some(element) = index.checked_div(fan_out) else { return Ok(None) };
-        let slot = (index % fan_out) as usize;
-        let piece = match self.known(element, slot) {
-            Some(piece) => piece,
-            None => {
-                let mut open = Open { element, pieces: self.pieces(element, cx, f)? };
-                let piece = open.take(slot).flatten();
-                if let Some(mut lane) = self.open.mine() {
-                    *lane = Some(open);
-                }
-                piece
-            }
-        };
-        if piece.is_some() {
-            cx.produced(self.stage, 1, 0);
-        }
-        Ok(piece)
+impl<D: MapDataset, E, U> FannedOut<D, E, U> {
+    pub(super) fn new(parent: D, max_fan_out: usize, each: E) -> Self {
+        Self { stage: stage_after(&[&parent]), parent, each, max_fan_out, open: Lanes::new() }
     }
 
     fn known(&self, element: u64, slot: usize) -> Option<Option<U>> {
@@ -102,22 +56,22 @@ impl<D: MapDataset, U> Slots<D, U> {
     }
 
     /// Returns all pieces of an element; none if the element was dropped.
-    fn pieces<C>(&self, element: u64, cx: &mut Cx, f: impl FnOnce(D::Item) -> Result<C>) -> Result<Vec<Option<U>>>
+    fn pieces(&self, element: u64, cx: &mut Cx) -> Result<Vec<Option<U>>>
     where
-        C: IntoIterator<Item = U>,
+        E: Each<D::Item, Out: IntoIterator<Item = U>>,
     {
         let Some(whole) = self.parent.get(element, cx)? else { return Ok(Vec::new()) };
         // One piece above the limit is enough to detect the error.
         let enough = self.max_fan_out.saturating_add(1);
-        let collect = || Ok(f(whole)?.into_iter().take(enough).map(Some).collect::<Vec<_>>());
-        let pieces = cx.consumed(self.stage, collect).and_then(|pieces| {
+        let made = || Ok(self.each.apply(element, whole)?.into_iter().flatten().take(enough).map(Some).collect());
+        let pieces = cx.consumed(self.stage, made).and_then(|pieces: Vec<_>| {
             if pieces.len() > self.max_fan_out { Err(too_many(self.max_fan_out)) } else { Ok(pieces) }
         });
         pieces.map_err(|e| cx.blame(self.stage, "flat_map", e))
     }
 }
 
-impl<D, U> Describe for Slots<D, U> {
+impl<D, E, U> Describe for FannedOut<D, E, U> {
     fn params(&self) -> String {
         format!("max_fan_out={}", self.max_fan_out)
     }
@@ -130,7 +84,7 @@ impl<D, U> Describe for Slots<D, U> {
     }
 }
 
-impl<D: MapDataset, U> Moves for Slots<D, U> {
+impl<D: MapDataset, E, U> Moves for FannedOut<D, E, U> {
     fn looks_ahead(&self, parents: Option<u64>) -> Option<u64> {
         Some(parents?.saturating_mul(self.max_fan_out as u64))
     }
@@ -148,69 +102,51 @@ fn too_many(max_fan_out: usize) -> Error {
         .help("raise max_fan_out, or use `flat_map` after `to_iter`, which has no limit")
 }
 
-macro_rules! flat_map_stage {
-    ($name:ident) => {
-        impl<D: MapDataset, F, U> $name<D, F, U> {
-            pub(super) fn new(parent: D, max_fan_out: usize, f: F) -> Self {
-                Self { slots: Slots::new(parent, max_fan_out), f }
-            }
-        }
-
-        impl<D: MapDataset, F, U> Stage for $name<D, F, U> {
-            fn node(&self) -> Node<'_> {
-                let pieces = Held::AtMost(self.slots.max_fan_out as u64);
-                let memory = Some(Memory::elements(Held::NONE, pieces).per_thread());
-                let (describe, indices) = (&self.slots as &dyn Describe, Indices::Moved(&self.slots));
-                Node { describe, indices, memory, ..Node::new("flat_map", Role::FanOut) }
-            }
-            fn parents(&self) -> Vec<&dyn Stage> {
-                vec![&self.slots.parent]
-            }
-        }
-
-        impl<D: fmt::Debug, F, U> fmt::Debug for $name<D, F, U> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_struct(stringify!($name)).field("parent", &self.slots.parent).finish_non_exhaustive()
-            }
-        }
-    };
-}
-flat_map_stage!(FlatMap);
-flat_map_stage!(TryFlatMap);
-
-impl<D, C, F> MapDataset for FlatMap<D, F, C::Item>
-where
-    D: MapDataset,
-    C: IntoIterator<Item: Send>,
-    F: Fn(D::Item) -> C + Send + Sync,
-{
-    type Item = C::Item;
-
-    fn len(&self) -> u64 {
-        self.slots.len()
+impl<D: MapDataset, E, U> Stage for FannedOut<D, E, U> {
+    fn node(&self) -> Node<'_> {
+        let memory = Some(Memory::elements(Held::NONE, Held::AtMost(self.max_fan_out as u64)).per_thread());
+        Node { describe: self, indices: Indices::Moved(self), memory, ..Node::new("flat_map", Role::FanOut) }
     }
-
-    #[inline]
-    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<C::Item>> {
-        self.slots.get(index, cx, |element| Ok((self.f)(element)))
+    fn parents(&self) -> Vec<&dyn Stage> {
+        vec![&self.parent]
     }
 }
 
-impl<D, C, F> MapDataset for TryFlatMap<D, F, C::Item>
+debug_with_parent!(FannedOut<D, E, U>);
+
+impl<D, E, U> MapDataset for FannedOut<D, E, U>
 where
     D: MapDataset,
-    C: IntoIterator<Item: Send>,
-    F: Fn(D::Item) -> Result<C> + Send + Sync,
+    E: Each<D::Item, Out: IntoIterator<Item = U>>,
+    U: Send,
 {
-    type Item = C::Item;
+    type Item = U;
 
     fn len(&self) -> u64 {
-        self.slots.len()
+        self.parent.len().saturating_mul(self.max_fan_out as u64).min(INFINITE)
     }
 
-    #[inline]
-    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<C::Item>> {
-        self.slots.get(index, cx, &self.f)
+    /// Returns the piece in slot `index`. If slots are read in order, the function runs once per element: the remaining
+    /// pieces wait in the thread's lane.
+    fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<U>> {
+        let fan_out = self.max_fan_out as u64;
+        let Some(element) = index.checked_div(fan_out) else { return Ok(None) };
+        let slot = (index % fan_out) as usize;
+        let piece = match self.known(element, slot) {
+            Some(piece) => piece,
+            None => {
+                let mut open = Open { element, pieces: self.pieces(element, cx)? };
+                let piece = open.take(slot).flatten();
+                if let Some(mut lane) = self.open.mine() {
+                    *lane = Some(open);
+                }
+                piece
+            }
+        };
+        if piece.is_some() {
+            cx.produced(self.stage, 1, 0);
+        }
+        Ok(piece)
     }
 }
 

@@ -47,7 +47,7 @@ pub(super) use self::each::apply;
 pub use self::each::{Each, Mapped};
 pub use self::facts::SourceFacts;
 pub use self::filter::{Filter, FilterFn};
-pub use self::flat_map::{FlatMap, TryFlatMap};
+pub use self::flat_map::{FannedOut, FlatMap, TryFlatMap};
 pub use self::map::{Map, MapFn, TryMap, TryMapFn};
 pub use self::map_with_index::{ElementIndex, IndexFn, MapWithIndex, TryIndexFn, TryMapWithIndex};
 pub use self::mix::{Mix, WeightedChoice};
