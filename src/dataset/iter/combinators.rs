@@ -2,11 +2,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{
-    BadRecords, BatchFn, CacheFlow, Counter, DatasetIterator, FilterThresholds, FlatMapFlow, Flowing, InOrder,
-    IterBatch, IterCache, IterCombined, IterDataset, IterEnumerate, IterFilter, IterFlatMap, IterLimit, IterMap,
-    IterMapWithIndex, IterRandomMap, IterRebatch, IterRepeat, IterScan, IterSkip, IterSkipBad, IterTryFlatMap, IterTryMap,
-    IterTryMapWithIndex, IterTryRandomMap, IterWindowShuffle, IterZip, LimitFlow, Padding, RebatchFlow, RepeatFlow,
-    ScanFlow, SkipBadFlow, SkipFlow, Stacked, StackedPadded, Watch, WindowFlow, ZipLength,
+    BadRecords, BatchFn, CacheFlow, CountFlow, Counter, DatasetIterator, FilterThresholds, FlatMapFlow, Flowing,
+    InOrder, IterBatch, IterCache, IterCombined, IterDataset, IterEnumerate, IterFilter, IterFlatMap, IterLimit,
+    IterMap, IterMapWithIndex, IterRandomMap, IterRebatch, IterRepeat, IterScan, IterSkip, IterSkipBad, IterTryFlatMap,
+    IterTryMap, IterTryMapWithIndex, IterTryRandomMap, IterWindowShuffle, IterZip, Padding, RebatchFlow, RepeatFlow,
+    ScanFlow, SkipBadFlow, Stacked, StackedPadded, Watch, WindowFlow, ZipLength,
 };
 use crate::dataset::boxed::BoxIter;
 use crate::dataset::map::{DrawFn, FilterFn, MapFn, Ordered, Seed, SeedOrder, TryDrawFn, TryMapFn};
@@ -280,7 +280,7 @@ pub trait IterDatasetExt: IterDataset + Sized {
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if `count` is 0.
     fn limit(self, count: u64) -> IterLimit<Self> {
-        Flowing::new(self, |_| LimitFlow { count })
+        Flowing::new(self, |_| CountFlow { count, skips: false })
     }
 
     /// Yields the first `count` elements. Same as [`limit`](Self::limit), under the name that iterators use.
@@ -301,7 +301,7 @@ pub trait IterDatasetExt: IterDataset + Sized {
     /// # Cost
     /// Skipped elements are evaluated and dropped. A slice before [`to_iter`](crate::MapDatasetExt::to_iter) is free.
     fn skip(self, count: u64) -> IterSkip<Self> {
-        Flowing::new(self, |_| SkipFlow { count })
+        Flowing::new(self, |_| CountFlow { count, skips: true })
     }
 
     /// Pairs each element with its number in this stream, from 0. The count is kept across a resume.

@@ -29,7 +29,6 @@ pub(super) mod rebatch;
 mod repeat;
 mod scan;
 mod seed;
-mod skip;
 mod skip_bad;
 mod stream;
 mod stream_batch;
@@ -58,7 +57,7 @@ pub use self::interleave::{
     Cycle, InterleaveState, IterInterleave, IterInterleaveIter, LaneState, interleave, interleave_from,
 };
 pub use self::lanes::{IterLanes, IterLanesIter, LaneMark, LanePosition, LanesState, lanes, lanes_from};
-pub use self::limit::{IterLimit, IterLimitIter, LimitFlow};
+pub use self::limit::{CountFlow, IterCountIter, IterLimit, IterSkip};
 pub use self::make_batch::{BatchFn, MakeBatch, Padding, Stacked, StackedPadded};
 #[cfg(feature = "python")]
 pub(crate) use self::map_with_index::ENUMERATE;
@@ -71,7 +70,6 @@ pub use self::pass::{InPlace, NextStacked};
 pub use self::rebatch::{IterRebatch, IterRebatchIter, RebatchFlow, RebatchState};
 pub use self::repeat::{IterRepeat, IterRepeatIter, RepeatFlow, RepeatState};
 pub use self::scan::{IterScan, IterScanIter, ScanFlow, ScanState};
-pub use self::skip::{IterSkip, IterSkipIter, SkipFlow};
 pub use self::skip_bad::{IterSkipBad, IterSkipBadIter, SkipBadFlow, SkipBadState};
 pub use self::stream::{Stream, StreamIter};
 pub use self::stream_batch::{StreamBatch, StreamBatchIter};
@@ -96,7 +94,7 @@ pub(crate) const STAGES: &[StageEntry] = &[
     skip_bad::ENTRY,
     limit::LIMIT,
     limit::TAKE,
-    skip::ENTRY,
+    limit::SKIP,
     map_with_index::ENTRY,
     cache::ENTRY,
     repeat::ENTRY,
