@@ -13,7 +13,7 @@ use crate::dataset::facts::Facts;
 use crate::dataset::map::{Each, MapDataset, Mapped};
 use crate::dataset::memory::{Held, Memory};
 use crate::dataset::node::{Describe, Node, Work};
-use crate::dataset::plan::{Chain, Keyed, Measure, PieceMaker, Plan, PlanOf, Planning, StandIn};
+use crate::dataset::plan::{Border, Chain, Measure, PieceMaker, Plan, PlanOf, Planning, StandIn};
 use crate::dataset::run::chunks::Roots;
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::run::prefix::{Prefix, PrefixOptions, StreamState};
@@ -195,11 +195,10 @@ where
         let Some(keys) = planning.keys(&self.dataset, Measure::list())? else { return Ok(None) };
         planning.record(self.stage, &keys, Measure::<Vec<T>>::list());
         let chains = vec![Chain::of_many(planning.next_border(), BoxMap::new(self.dataset.clone()))];
-        let keyed = Arc::new(Keyed::<Vec<StandIn>>::new(keys.clone(), self.dataset.len(), planning));
-        let prefix = Prefix::new(Roots::new(keyed, None, &planning.run.on_one_thread(), self.stage)?, self.options);
+        let border = Border { dataset: &self.dataset, keys, stage: self.stage, planning };
+        let prefix = Prefix::new(border.stand_ins::<Vec<StandIn>>()?, self.options);
         let pass = FanStreamIter { prefix, pieces: Vec::new().into_iter(), given: 0, stage: self.stage };
-        let make = PieceMaker::new(self.dataset.clone(), keys, self.stage, planning)?;
-        Ok(Some(Plan { pass: Box::new(pass), make: Box::new(make), single: true, chains }))
+        Ok(Some(Plan { pass: Box::new(pass), make: Box::new(PieceMaker::new(border)?), single: true, chains }))
     }
 }
 

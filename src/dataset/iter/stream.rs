@@ -8,7 +8,7 @@ use crate::dataset::BoxMap;
 use crate::dataset::map::{Filter, Map, MapDataset, MapDatasetExt, TryMap};
 use crate::dataset::node::{Describe, Node, Work};
 use crate::dataset::plan::{
-    Chain, ChainRecorder, ElementMaker, Keyed, Measure, Plan, PlanOf, Planning, PrefixKeys, StandIn,
+    Border, Chain, ChainRecorder, ElementMaker, Measure, Plan, PlanOf, Planning, PrefixKeys, StandIn,
 };
 use crate::dataset::run::chunks::Roots;
 use crate::dataset::run::opaque::debug_name;
@@ -182,7 +182,7 @@ where
     fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
         let Some(keys) = planning.keys(&self.dataset, Measure::element())? else { return Ok(None) };
         let recorder = planning.record(self.stage, &keys, Measure::<D::Item>::element());
-        self.plan_by(keys, recorder, planning).map(Some)
+        self.plan_by(Border { dataset: &self.dataset, keys, stage: self.stage, planning }, recorder).map(Some)
     }
 }
 
@@ -194,22 +194,17 @@ where
     /// Starts a plan without keys. Each index is a single element.
     pub(super) fn plan_indices(&self, run: &Runtime) -> Result<PlanOf<Self>> {
         let keys = PrefixKeys::of_indices(&self.dataset);
-        Planning::start(run, &[], |planning| self.plan_by(keys, None, planning))
+        Planning::start(run, &[], |planning| {
+            self.plan_by(Border { dataset: &self.dataset, keys, stage: self.stage, planning }, None)
+        })
     }
 
-    /// Starts a plan from `keys`.
-    fn plan_by(
-        &self,
-        keys: Arc<PrefixKeys>,
-        recorder: Option<Arc<ChainRecorder>>,
-        planning: &Planning<'_>,
-    ) -> Result<PlanOf<Self>> {
-        let chains = vec![Chain::new(planning.next_border(), BoxMap::new(self.dataset.clone()), recorder)];
-        let keyed = Arc::new(Keyed::<StandIn>::new(keys.clone(), self.dataset.len(), planning));
-        let roots = Roots::new(keyed, None, &planning.run.on_one_thread(), self.stage)?.planned();
+    /// Starts a plan from the keys of the border.
+    fn plan_by(&self, border: Border<'_, D>, recorder: Option<Arc<ChainRecorder>>) -> Result<PlanOf<Self>> {
+        let chains = vec![Chain::new(border.planning.next_border(), BoxMap::new(self.dataset.clone()), recorder)];
+        let roots = border.stand_ins::<StandIn>()?.planned();
         let pass = StreamIter { prefix: Prefix::new(roots, self.options), stage: self.stage };
-        let make = ElementMaker::new(self.dataset.clone(), keys, self.stage, planning)?;
-        Ok(Plan { pass: Box::new(pass), make: Box::new(make), single: true, chains })
+        Ok(Plan { pass: Box::new(pass), make: Box::new(ElementMaker::new(border)?), single: true, chains })
     }
 }
 

@@ -9,7 +9,7 @@ use super::make::only;
 use super::measure::{as_element, check_lens, stale};
 use super::prefix_keys::PrefixKeys;
 use super::reuse::Reuse;
-use super::{Make, Member, Planning};
+use super::{Keyed, Make, Member, Planning};
 use crate::cx::{Cx, ElementId, StageId};
 use crate::dataset::BoxMap;
 use crate::dataset::iter::left_out;
@@ -21,6 +21,26 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Failed;
 use crate::keys::Key;
 use crate::sync::Locked;
+
+/// A border of a plan, with the prefix before it.
+pub(in crate::dataset) struct Border<'a, D> {
+    pub(in crate::dataset) dataset: &'a Arc<D>,
+    /// The keys of the prefix.
+    pub(in crate::dataset) keys: Arc<PrefixKeys>,
+    pub(in crate::dataset) stage: StageId,
+    pub(in crate::dataset) planning: &'a Planning<'a>,
+}
+
+impl<D: MapDataset> Border<'_, D> {
+    /// Returns the stand-ins `S` of the prefix. The thread that plans reads them.
+    pub(in crate::dataset) fn stand_ins<S>(&self) -> Result<Roots<Keyed<S>>>
+    where
+        Keyed<S>: MapDataset<Item: Send + 'static> + 'static,
+    {
+        let keyed = Keyed::new(self.keys.clone(), self.dataset.len(), self.planning);
+        Roots::new(Arc::new(keyed), None, &self.planning.run.on_one_thread(), self.stage)
+    }
+}
 
 /// Indices in the order in which their elements will be requested. The list grows at its end.
 #[derive(Clone, Debug, Default)]
@@ -118,17 +138,14 @@ where
     D: MapDataset + 'static,
     D::Item: Send + 'static,
 {
-    pub(in crate::dataset) fn new(
-        dataset: Arc<D>,
-        keys: Arc<PrefixKeys>,
-        stage: StageId,
-        planning: &Planning<'_>,
-    ) -> Result<Self> {
+    /// Creates the maker of a border.
+    pub(in crate::dataset) fn new(border: Border<'_, D>) -> Result<Self> {
+        let Border { dataset, keys, stage, planning } = border;
         let listed = Listed { apart: planning.run.is_apart(), ..Listed::default() };
         let ordered = BoxMap::new(Ordered::new(dataset.clone(), |_| listed.clone()));
         let mut roots = Roots::new(Arc::new(ordered), None, &planning.run, stage)?;
         roots.end_at(0);
-        Ok(Self { dataset, roots, listed, keys, names: planning.names.to_vec(), stage })
+        Ok(Self { dataset: dataset.clone(), roots, listed, keys, names: planning.names.to_vec(), stage })
     }
 
     /// Checks that an element has the lengths recorded in its key.
@@ -247,13 +264,9 @@ where
     D: MapDataset<Item = Vec<T>> + 'static,
     T: Send + 'static,
 {
-    pub(in crate::dataset) fn new(
-        dataset: Arc<D>,
-        keys: Arc<PrefixKeys>,
-        stage: StageId,
-        planning: &Planning<'_>,
-    ) -> Result<Self> {
-        Ok(Self { indices: ElementMaker::new(dataset, keys, stage, planning)?, reuse: Reuse::default() })
+    /// Creates the maker of a border.
+    pub(in crate::dataset) fn new(border: Border<'_, D>) -> Result<Self> {
+        Ok(Self { indices: ElementMaker::new(border)?, reuse: Reuse::default() })
     }
 }
 

@@ -29,7 +29,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub(crate) use batches::{PlanBatches, PlannedOwn, pass_over_plan};
-pub(in crate::dataset) use border_makers::{ElementMaker, PieceMaker};
+pub(in crate::dataset) use border_makers::{Border, ElementMaker, PieceMaker};
 pub(in crate::dataset) use branches::Branches;
 pub(crate) use chain::Chain;
 #[cfg(feature = "python")]
