@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use crate::checkpoint::fingerprint;
 use crate::dataset::iter::plan_in_words;
 use crate::dataset::{Role, Sample, StageMemory, estimate};
-use crate::report::{REMEDY, remark};
+use crate::report::{remark, remedy};
 use crate::spec::Pipeline;
 use crate::{Deal, Element, ElementSpec, Executor, IterDataset, Load, Part, Result, Runtime, Stage};
 use serde::Serialize;
@@ -195,12 +195,13 @@ fn orders(pipeline: &dyn Stage) -> Vec<String> {
             for (id, name, cost) in shuffled.extract_if(.., |(source, ..)| *source >= within) {
                 notes.push(format!(
                     "{name} (stage {id}): {} units of about {} records are {} decoded, of which {} are kept: in random \
-                     order each is decoded about {:.0} times an epoch, by worker processes more often; {REMEDY}",
+                     order each is decoded about {:.0} times an epoch, by worker processes more often; {}",
                     grouped(cost.units),
                     grouped(cost.records),
                     bytes(cost.bytes),
                     bytes(cost.budget),
-                    cost.times
+                    cost.times,
+                    remedy()
                 ));
             }
         }

@@ -196,7 +196,7 @@ impl PyMapDataset {
         seed: Option<u32>,
         block_size: Option<u64>,
     ) -> PyResult<Self> {
-        self.block_shuffled(py, window_blocks, seed, block_size)
+        Self::new(py, over!(&self.0, ds => ds.block_shuffle(window_blocks, seed).block_size(block_size)))
     }
 
     /// Takes the elements of a slice: `ds.slice(slice(1, None, 2))` is `ds[1::2]`.

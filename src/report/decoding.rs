@@ -1,14 +1,19 @@
 //! Remarks on sources that decode their units repeatedly.
 
 use super::format::count;
-use crate::dataset::map::Decoded;
+use crate::dataset::map::{Decoded, IN_BLOCKS};
 
 /// Smallest number of units for a remark: the first units of a run are decoded for records that are read later.
 const FEW_UNITS: u64 = 32;
 
-/// Remedies against repeated decoding.
-pub(crate) const REMEDY: &str = "raise its cache_bytes, take `block_shuffle` instead of `shuffle`, or write smaller units (row_group_rows, group_size, \
-                      shard size), as array_record with one record in each";
+/// Returns the remedies against repeated decoding.
+pub(crate) fn remedy() -> String {
+    format!(
+        "raise its cache_bytes, take `{}` instead of `shuffle`, or write smaller units (row_group_rows, group_size, shard \
+         size), as array_record with one record in each",
+        IN_BLOCKS.name
+    )
+}
 
 /// Returns a remark on each source that decoded at least twice as many records as it read.
 pub(super) fn remarks(notes: &[(String, u64)]) -> Vec<String> {
@@ -19,7 +24,7 @@ pub(super) fn remarks(notes: &[(String, u64)]) -> Vec<String> {
 /// Returns the advice for a source of this name, if it decodes its units repeatedly.
 pub(super) fn advice(source: &str, notes: &[(String, u64)]) -> Option<String> {
     let (_, decoded) = Decoded::noted(notes).find(|(name, decoded)| *name == source && is_wasteful(decoded))?;
-    Some(format!("decode less often ({}): {REMEDY}", text(&decoded)))
+    Some(format!("decode less often ({}): {}", text(&decoded), remedy()))
 }
 
 fn is_wasteful(decoded: &Decoded) -> bool {

@@ -36,7 +36,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use cells::Cells;
-pub(crate) use decoding::REMEDY;
+pub(crate) use decoding::remedy;
 pub(crate) use meter::ConsumerMeter;
 pub use metrics::{Family, Kind, Metric, Unit};
 pub(crate) use openmetrics::CONTENT_TYPE;

@@ -103,7 +103,7 @@ fn counts_of_places_only_fall() {
         (
             "files outside its own that name the stage block_shuffle",
             naming("block_shuffle", "src/dataset/map/block_shuffle"),
-            24,
+            21,
         ),
         (
             "files of the library that depend on the feature of a format of another folder, over all formats",

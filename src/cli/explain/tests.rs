@@ -19,7 +19,7 @@ fn a_source_that_random_order_makes_dear_is_noted_where_it_is_shuffled() {
                 in random order each is decoded about 100 times an epoch, by worker processes more often; ";
     let numbers = || Range::new(0, 1000).shuffle(2);
     let shuffled = Range::new(0, 1000).zip(open(10_000)).shuffle(1).zip(numbers());
-    assert_eq!(orders(&shuffled), [format!("{note}{REMEDY}")]);
+    assert_eq!(orders(&shuffled), [format!("{note}{}", remedy())]);
     assert!(orders(&Range::new(0, 1000).zip(open(10_000)).zip(numbers())).is_empty());
     assert!(orders(&open(1 << 20).shuffle(1)).is_empty());
 }

@@ -88,9 +88,12 @@ impl Window {
 }
 
 impl<D> BlockShuffle<D> {
-    /// Sets the block size in elements, and ignores the blocks of the source. For sources without blocks.
-    pub fn block_size(mut self, block_size: u64) -> Self {
-        self.order = self.order.of_size(block_size);
+    /// Sets the block size in elements, and ignores the blocks of the source. For sources without blocks. `None` keeps
+    /// the blocks of the source.
+    pub fn block_size(mut self, block_size: impl Into<Option<u64>>) -> Self {
+        if let Some(size) = block_size.into() {
+            self.order = self.order.of_size(size);
+        }
         self
     }
 
@@ -317,7 +320,7 @@ arguments! {
     }
 }
 
-pub(super) const ENTRY: StageEntry = StageEntry::map(
+pub(crate) const ENTRY: StageEntry = StageEntry::map(
     "block_shuffle",
     "Shuffles the blocks of the source, then the elements within each window of blocks, with another order in every epoch.\n\n\
      The stage is for sources that fetch or decode many records together, such as row groups of Parquet in an object \
@@ -332,12 +335,8 @@ fn block_shuffle(ds: BoxMap<Element>, args: BlockShuffleArgs, at: &Site<'_>) -> 
     // A source that is not opened has more elements than any other.
     let least = if at.is_draft { ds.len() >> 20 } else { 0 };
     let BlockShuffleArgs { window_blocks, seed, block_size } = args;
-    let shuffled = ds.block_shuffle(window_blocks.0, seed);
-    Ok(match block_size {
-        Some(Positive(size)) if size > 0 => shuffled.block_size(size.max(least)).boxed(),
-        Some(Positive(none)) => shuffled.block_size(none).boxed(),
-        None => shuffled.boxed(),
-    })
+    let block_size = block_size.map(|Positive(size)| if size > 0 { size.max(least) } else { 0 });
+    Ok(ds.block_shuffle(window_blocks.0, seed).block_size(block_size).boxed())
 }
 
 #[cfg(test)]

@@ -38,6 +38,7 @@ use super::entry::StageEntry;
 
 pub use self::batch::Batch;
 pub(super) use self::batch::stacked;
+pub(crate) use self::block_shuffle::ENTRY as IN_BLOCKS;
 pub use self::block_shuffle::{BlockOrder, BlockShuffle};
 pub use self::combine::{Combine, Combined};
 pub use self::concatenate::{Concatenate, Consecutive};

@@ -74,20 +74,6 @@ impl PyMapDataset {
         detached(py, || self.0.native(name, arguments)).or_raise(py).map(Self::of)
     }
 
-    /// Shuffles blocks of the source, or blocks of `block_size` elements.
-    pub(super) fn block_shuffled(
-        &self,
-        py: Python<'_>,
-        window_blocks: usize,
-        seed: Option<u32>,
-        block_size: Option<u64>,
-    ) -> PyResult<Self> {
-        match block_size {
-            Some(size) => Self::new(py, over!(&self.0, ds => ds.block_shuffle(window_blocks, seed).block_size(size))),
-            None => Self::new(py, over!(&self.0, ds => ds.block_shuffle(window_blocks, seed))),
-        }
-    }
-
     /// Batches of `size` elements, stacked or made by `batch_fn`.
     pub(super) fn batched(
         &self,

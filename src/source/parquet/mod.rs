@@ -86,8 +86,7 @@ use crate::startup::making;
 ///
 /// Shuffled reading of a dataset larger than the cache keeps only the rows that are due soon, as many as fit. A span is
 /// decoded once for all of its kept rows. If the kept rows are a small part of the data, spans are decoded repeatedly,
-/// and the report contains a warning. In that case, use `block_shuffle`, or write small row groups or page indices.
-/// With a page index, a span is decoded without the spans before it.
+/// and the report contains a warning with remedies. With a page index, a span is decoded without the spans before it.
 ///
 /// A batch is copied from the spans column by column, without elements, if `batch` directly follows the source or
 /// stages that only reorder or select columns. Each span is then decoded once per batch, in any order of rows. Values
