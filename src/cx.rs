@@ -8,15 +8,15 @@
 //! whole. For a part of the sample, the context also separates time on a core from waits for a disk, a network or the
 //! interpreter's lock. The owner of the context chooses when to hand its counts to the shared [`Recorder`].
 
-mod beside;
 pub(crate) mod clock;
 mod element_id;
-mod given;
+mod evaluation;
+mod group;
 mod local;
-mod made;
-mod piece;
+mod outside_waits;
 mod recorder;
 mod records;
+mod response;
 mod sample;
 mod tally;
 pub(crate) mod turn;
@@ -27,18 +27,18 @@ use std::time::{Duration, Instant};
 
 use self::clock::Begun;
 pub(crate) use self::element_id::ElementId;
-pub(crate) use self::given::Given;
+pub(crate) use self::evaluation::waited_for_store;
+pub(crate) use self::evaluation::{Evaluation, EvaluatorId, ThreadWaits, Watch, number_thread};
+pub(crate) use self::group::ElementGroup;
+use self::group::SlowestGroup;
 use self::local::{Local, UNITS, Unit};
-pub(crate) use self::made::waited_for_store;
-pub(crate) use self::made::{Made, Off, Watch, Who, number_thread};
-pub use self::piece::Piece;
-use self::piece::Pieces;
 pub(crate) use self::recorder::Command;
 pub(crate) use self::recorder::HostCounts;
 pub use self::recorder::{Counts, Recorder, StageTally};
 pub(crate) use self::records::{
-    Batch, Chunk, Fill, History, LEVELS, News, Seen, Snapshot, Stretch, Taken, WorkerMemory,
+    Batch, Chunk, Cursor, Fill, History, Interval, LEVELS, Snapshot, Taken, Update, WorkerMemory,
 };
+pub(crate) use self::response::Response;
 use self::sample::{Sample, clock_ns};
 pub(crate) use self::tally::Tally;
 #[cfg(all(feature = "workers", target_os = "linux"))]
@@ -83,7 +83,7 @@ pub struct Cx {
     marks: Vec<(u64, u64)>,
     last_flush: Instant,
     waiting: Waiting,
-    pieces: Box<Pieces>,
+    slowest: Box<SlowestGroup>,
     element: Option<ElementId>,
 }
 
@@ -134,7 +134,7 @@ impl Cx {
             marks: Vec::new(),
             last_flush: Instant::now(),
             waiting: Waiting::default(),
-            pieces: Box::default(),
+            slowest: Box::default(),
             element: None,
         }
     }
@@ -225,7 +225,7 @@ impl Cx {
             }
             Begun::Clock(start) => ((start.elapsed().as_nanos() as u64).saturating_sub(clock_ns()), None),
         };
-        self.pieces.worked(at, elapsed);
+        self.slowest.worked(at, elapsed);
         let sample = self.sample();
         sample.measured_ns += elapsed;
         sample.measurements += 1;
@@ -324,12 +324,12 @@ impl Cx {
 
     /// Records the time that `count` elements, starting at `index`, took together.
     pub(crate) fn took(&mut self, index: u64, count: u64, took: Duration) {
-        self.pieces.took(index, count, took);
+        self.slowest.took(index, count, took);
     }
 
-    /// Removes and returns the slowest piece since the last call.
-    pub(crate) fn take_slowest(&mut self) -> Option<Piece> {
-        self.pieces.take()
+    /// Removes and returns the slowest group since the last call.
+    pub(crate) fn take_slowest(&mut self) -> Option<ElementGroup> {
+        self.slowest.take()
     }
 
     /// Adds to `error` the stage whose work failed, unless an earlier stage is already recorded.

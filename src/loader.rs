@@ -24,7 +24,7 @@ use self::limit::Limit;
 use self::parted::{Number, Parted, Pass, Wanted};
 use self::watched::Watched;
 use crate::checkpoint::{Checkpoint, Identity};
-use crate::cx::{Cause, Cx, Given, Off, Recorder};
+use crate::cx::{Cause, Cx, Recorder, Response, ThreadWaits};
 use crate::dataset::iter::{Dealt, plan_in_words};
 use crate::dataset::{DatasetIterator, IterDataset, Stage};
 use crate::error::{Error, Result};
@@ -371,7 +371,7 @@ fn next_inline<I: DatasetIterator>(
     recorder: &Recorder,
 ) -> Result<Option<(I::Item, I::State)>> {
     let asked = meter.begin();
-    let before = Off::here();
+    let before = ThreadWaits::here();
     let next = iter.next(cx);
     if let Some(asked) = asked {
         let given = meter.end(asked);
@@ -379,8 +379,8 @@ fn next_inline<I: DatasetIterator>(
         // Untimed elements were practically ready.
         let count = meter.unseen(next.as_ref().is_ok_and(Option::is_some));
         let first = meter.delivered + 1 - count.max(1);
-        let given = Given { first, count: count as usize, ready: None, asked, given, made: None };
-        recorder.made(&given, begins.take(), Off::here().since(before), meter.stands_for);
+        let response = Response { first, count: count as usize, ready: None, asked, given, made: None };
+        recorder.made(&response, begins.take(), ThreadWaits::here().since(before), meter.stands_for);
     }
     Ok(next?.map(|element| (element, iter.state())))
 }

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use super::made::waited_for_lock;
+use super::evaluation::waited_for_lock;
 use super::sample::SHARE;
 use super::turn;
 

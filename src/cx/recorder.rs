@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::Cause;
-use super::beside::Beside;
-use super::given::Given;
-use super::made::Off;
-use super::records::{News, Records, Seen, Snapshot, Taken};
+use super::evaluation::ThreadWaits;
+use super::outside_waits::OutsideWaits;
+use super::records::{Cursor, Records, Snapshot, Taken, Update};
+use super::response::Response;
 use super::waits::{LongWait, Shares, StoreUse, Waits};
 use crate::sync::Locked;
 use hdrhistogram::Histogram;
@@ -88,7 +88,7 @@ pub struct Recorder {
     stages: Mutex<Vec<StageTally>>,
     pub(super) notes: Mutex<Vec<(String, u64)>>,
     waits: Waits,
-    beside: Mutex<Beside>,
+    beside: Mutex<OutsideWaits>,
     /// Records of batches and chunks. `None` if none are kept.
     pub(super) records: Option<Records>,
     /// Other machines by name, each with its part of every stage, by stage id.
@@ -173,27 +173,27 @@ impl Recorder {
     /// Records a response to the consumer and splits its wait by cause.
     ///
     /// The first wait after a start or restore counts wholly as `begins`.
-    pub(crate) fn given(&self, given: &Given, begins: Option<Cause>) {
-        let shares = self.waits.explain(given, begins);
-        self.record(given, shares);
+    pub(crate) fn responded(&self, response: &Response, begins: Option<Cause>) {
+        let shares = self.waits.explain(response, begins);
+        self.record(response, shares);
     }
 
     /// Records an element that the consumer made itself. `off` contains the waits during that work. The record represents
     /// `stands_for` calls.
-    pub(crate) fn made(&self, given: &Given, begins: Option<Cause>, off: Off, stands_for: u64) {
-        let time = given.given.saturating_duration_since(given.asked);
+    pub(crate) fn made(&self, response: &Response, begins: Option<Cause>, off: ThreadWaits, stands_for: u64) {
+        let time = response.given.saturating_duration_since(response.asked);
         let (store, lock) = if begins.is_some() { Default::default() } else { off.within(time) };
         let mut shares = Shares::of(begins.unwrap_or(Cause::Reader), time - store - lock);
         shares.count(Cause::Store, store);
         shares.count(Cause::Lock, lock);
-        self.record(given, shares);
+        self.record(response, shares);
         let used = if store.is_zero() { StoreUse::default() } else { StoreUse::of(&off) };
         self.waits.made(shares.times(stands_for), used);
     }
 
-    fn record(&self, given: &Given, shares: Shares) {
+    fn record(&self, response: &Response, shares: Shares) {
         if let Some(records) = &self.records {
-            records.batch(given, shares, self.beside.locked().take(), || self.work());
+            records.batch(response, shares, self.beside.locked().take(), || self.work());
         }
     }
 
@@ -212,11 +212,11 @@ impl Recorder {
         self.records.as_ref().map(|records| records.snapshot(&self.work())).unwrap_or_default()
     }
 
-    /// Returns the records since `seen` and advances `seen`. At the `end` of a run, the present stretch is included.
-    pub(crate) fn news(&self, seen: &mut Seen, end: bool) -> News {
-        let (anew, work) = (seen.turn_to(self), end.then(|| self.work()));
-        let news = self.records.as_ref().map(|records| records.news(seen, work.as_deref()));
-        News { anew, ..news.unwrap_or_default() }
+    /// Returns the records since `cursor` and advances `cursor`. At the `end` of a run, the present interval is included.
+    pub(crate) fn updates(&self, cursor: &mut Cursor, end: bool) -> Update {
+        let (anew, work) = (cursor.turn_to(self), end.then(|| self.work()));
+        let update = self.records.as_ref().map(|records| records.updates(cursor, work.as_deref()));
+        Update { anew, ..update.unwrap_or_default() }
     }
 
     pub(super) fn stages(&self) -> MutexGuard<'_, Vec<StageTally>> {
@@ -274,20 +274,20 @@ mod tests {
 
     #[test]
     fn a_pass_that_takes_the_place_of_another_is_told_from_its_beginning() {
-        let given = |first| {
+        let response = |first| {
             let now = Instant::now();
-            Given { first, count: 1, ready: None, asked: now, given: now, made: None }
+            Response { first, count: 1, ready: None, asked: now, given: now, made: None }
         };
         let (before, after) = (Recorder::new(1), Recorder::new(1));
-        let (mut history, mut seen) = (History::default(), Seen::default());
-        (0..9).for_each(|first| before.given(&given(first), None));
-        history.add(before.news(&mut seen, false));
+        let (mut history, mut cursor) = (History::default(), Cursor::default());
+        (0..9).for_each(|first| before.responded(&response(first), None));
+        history.add(before.updates(&mut cursor, false));
         assert_eq!(history.snapshot().batches.len(), 9);
-        (0..4).for_each(|first| after.given(&given(first), None));
-        let news = after.news(&mut seen, false);
-        assert!(news.anew && news.batches.len() == 4);
-        history.add(news);
+        (0..4).for_each(|first| after.responded(&response(first), None));
+        let update = after.updates(&mut cursor, false);
+        assert!(update.anew && update.batches.len() == 4);
+        history.add(update);
         assert_eq!(history.snapshot().batches.len(), 4);
-        assert!(!after.news(&mut seen, false).anew);
+        assert!(!after.updates(&mut cursor, false).anew);
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::figures::WorkersReport;
-use crate::cx::{Made, Off, Piece, StageId};
+use crate::cx::{ElementGroup, Evaluation, StageId, ThreadWaits};
 use crate::element::Owner;
 use crate::error::Result;
 use crate::sync::Locked;
@@ -139,7 +139,7 @@ pub(crate) struct Delivery {
     pub(crate) bytes: Arc<dyn Owner>,
     pub(crate) evaluated: Evaluated,
     /// Times and figures of the evaluation, without the opening of a lane.
-    pub(crate) made: Made,
+    pub(crate) made: Evaluation,
     /// Task that the elements come from.
     pub(crate) task: u64,
 }
@@ -190,10 +190,10 @@ pub(crate) struct Evaluated {
     pub(crate) last: bool,
     /// Time taken to open the lane at its place.
     pub(crate) opened: Duration,
-    /// Piece that took longest.
-    pub(crate) slowest: Option<Piece>,
+    /// Elements that took longest.
+    pub(crate) slowest: Option<ElementGroup>,
     /// Waits during the evaluation.
-    pub(crate) off: Off,
+    pub(crate) off: ThreadWaits,
     /// Whether the result was made for another pass.
     pub(crate) kept: bool,
 }

@@ -10,7 +10,7 @@ use super::pool::Pool;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 use super::remote::{Border, Remote, Served};
 use super::tuning::Tuning;
-use crate::cx::{Cause, Cx, Given, Recorder, StageId};
+use crate::cx::{Cause, Cx, Recorder, Response, StageId};
 use crate::error::{Error, Result};
 use crate::fork::Ours;
 use crate::keys::KeySource;
@@ -233,9 +233,9 @@ impl Runtime {
     }
 
     /// Records the elements given to the consumer, and the cause of its wait for them.
-    pub(crate) fn given(&self, given: &Given, begins: Option<Cause>) {
+    pub(crate) fn responded(&self, response: &Response, begins: Option<Cause>) {
         if let Some(recorder) = &self.recorder {
-            recorder.given(given, begins);
+            recorder.responded(response, begins);
         }
     }
 

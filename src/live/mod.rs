@@ -22,10 +22,10 @@ pub(crate) use self::endpoint::Endpoint;
 pub(crate) use self::looks::{Looks, View};
 pub(crate) use self::record::RecordView;
 pub(crate) use self::trace::TraceView;
-use crate::cx::{Account, News, Recorder, Seen};
+use crate::cx::{Account, Cursor, Recorder, Update};
 use crate::dataset::Stage;
 use crate::exec::Runtime;
-use crate::report::{ConsumerMeter, Depth, First, Report, Seen as SeenBy};
+use crate::report::{ConsumerMeter, Depth, First, Report, Seen};
 use crate::sync::Locked;
 
 /// Time between two updates from the consumer.
@@ -121,9 +121,9 @@ impl Live {
     }
 
     /// Returns the records since `seen` and advances `seen`; at the `end`, includes work that is under way.
-    pub(crate) fn news(&self, seen: &mut Seen, end: bool) -> News {
+    pub(crate) fn updates(&self, cursor: &mut Cursor, end: bool) -> Update {
         let subject = self.subject.locked();
-        subject.as_ref().map(|subject| subject.recorder.news(seen, end)).unwrap_or_default()
+        subject.as_ref().map(|subject| subject.recorder.updates(cursor, end)).unwrap_or_default()
     }
 
     /// Returns the time for which the consumer has been waiting, or `None` if the consumer is not waiting.
@@ -140,7 +140,7 @@ impl Live {
         let Told { mut meter, account, first, remarks, around, ended } = self.told.locked().clone();
         let around = if ended { self.now_around() } else { around };
         meter.delivered = self.delivered.load(Ordering::Relaxed);
-        let seen = SeenBy { meter: &meter, around: around.as_ref(), account: &account, first: &first };
+        let seen = Seen { meter: &meter, around: around.as_ref(), account: &account, first: &first };
         let mut report = Report::of(depth, &**pipeline, executor, recorder, run, seen);
         remarks.add_to(&mut report);
         Some(report)

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Live, View};
-use crate::cx::Seen;
+use crate::cx::Cursor;
 use crate::error::Result;
 use crate::report::Depth;
 use crate::report::record::RecordWriter;
@@ -12,7 +12,7 @@ use crate::report::record::RecordWriter;
 #[derive(Debug)]
 pub(crate) struct RecordView {
     writer: RecordWriter,
-    seen: Seen,
+    cursor: Cursor,
 }
 
 impl RecordView {
@@ -21,14 +21,14 @@ impl RecordView {
     /// # Errors
     /// The errors of [`RecordWriter::create`].
     pub(crate) fn create(path: &Path) -> Result<Self> {
-        Ok(Self { writer: RecordWriter::create(path)?, seen: Seen::default() })
+        Ok(Self { writer: RecordWriter::create(path)?, cursor: Cursor::default() })
     }
 }
 
 impl View for RecordView {
     fn look(&mut self, live: &Live, end: bool) -> Result<()> {
         let Some(report) = live.report(Depth::Named) else { return Ok(()) };
-        let news = live.news(&mut self.seen, end);
-        self.writer.add(&news, &report, end).map_err(|error| error.help("nothing more of the run is recorded"))
+        let update = live.updates(&mut self.cursor, end);
+        self.writer.add(&update, &report, end).map_err(|error| error.help("nothing more of the run is recorded"))
     }
 }

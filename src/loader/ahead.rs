@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
 
-use crate::cx::{Cause, Cx, Given};
+use crate::cx::{Cause, Cx, Response};
 use crate::dataset::DatasetIterator;
 use crate::error::Result;
 use crate::exec::Runtime;
@@ -182,8 +182,8 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         let given = meter.end(at);
         self.run.demand().end(given);
         let count = next.iter().count() + self.current.len();
-        self.run.given(
-            &Given { first: meter.delivered, count, ready, asked: at, given, made: self.made },
+        self.run.responded(
+            &Response { first: meter.delivered, count, ready, asked: at, given, made: self.made },
             self.begins.take(),
         );
         next.transpose().map(Poll::Ready)

@@ -47,7 +47,7 @@ pub(crate) use waited::beside;
 pub use why::Why;
 pub(crate) use why::who;
 
-pub(crate) use crate::cx::Stretch;
+pub(crate) use crate::cx::Interval;
 use crate::cx::{Account, Recorder, Snapshot, StageTally};
 pub use crate::cx::{Cause, LongWait, StoreUse, WaitSuspect};
 use crate::dataset::{Role, Stage, Work};
@@ -156,9 +156,9 @@ pub struct Waits {
 pub(crate) enum Depth {
     /// Figures only: records of long waits are not named, and nothing can be drawn. Takes less than a millisecond.
     Figures,
-    /// Figures, record names, and the data of a picture without single batches, chunks and stretches.
+    /// Figures, record names, and the data of a picture without single batches, chunks and intervals.
     Named,
-    /// Everything, including single batches, chunks and stretches.
+    /// Everything, including single batches, chunks and intervals.
     Whole,
 }
 

@@ -13,7 +13,7 @@ const WAITS: usize = 64;
 /// Records of a run, and other data of its picture.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Picture {
-    /// Batches, chunks and stretches. A recording writes them separately, as they are added.
+    /// Batches, chunks and intervals. A recording writes them separately, as they are added.
     #[serde(skip)]
     pub(super) records: Snapshot,
     /// The longest waits, the longest first, with names of records.

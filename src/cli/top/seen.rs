@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use crate::live::top::Frame;
-use crate::report::Stretch;
+use crate::report::Interval;
 
 /// Table below the lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +20,8 @@ pub(super) const WINDOW_S: f64 = 60.0;
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) frame: Option<Frame>,
-    /// Stretches of the window, oldest first.
-    pub(super) stretches: VecDeque<Stretch>,
+    /// Intervals of the window, oldest first.
+    pub(super) intervals: VecDeque<Interval>,
     pub(super) tab: Tab,
     /// Reason why no more frames arrive.
     pub(super) over: Option<String>,
@@ -32,21 +32,21 @@ pub(super) struct Seen {
 
 impl Seen {
     pub(super) fn new(has_colours: bool) -> Self {
-        let (stretches, before) = (VecDeque::new(), (HashMap::new(), 0.0));
-        Self { frame: None, stretches, tab: Tab::Stages, over: None, has_colours, before }
+        let (intervals, before) = (VecDeque::new(), (HashMap::new(), 0.0));
+        Self { frame: None, intervals, tab: Tab::Stages, over: None, has_colours, before }
     }
 
     /// Adds a frame.
     pub(super) fn add(&mut self, mut frame: Frame) {
         // Another pass may have replaced the previous pass. Its time begins at zero.
-        let last = self.stretches.back().map_or(Default::default(), |last| last.to);
-        if frame.stretches.first().is_some_and(|first| first.from < last) {
-            self.stretches.clear();
+        let last = self.intervals.back().map_or(Default::default(), |last| last.to);
+        if frame.intervals.first().is_some_and(|first| first.from < last) {
+            self.intervals.clear();
         }
-        self.stretches.extend(frame.stretches.drain(..));
-        let end = self.stretches.back().map_or(0.0, |last| last.to.as_secs_f64());
-        while self.stretches.front().is_some_and(|first| first.to.as_secs_f64() < end - WINDOW_S) {
-            self.stretches.pop_front();
+        self.intervals.extend(frame.intervals.drain(..));
+        let end = self.intervals.back().map_or(0.0, |last| last.to.as_secs_f64());
+        while self.intervals.front().is_some_and(|first| first.to.as_secs_f64() < end - WINDOW_S) {
+            self.intervals.pop_front();
         }
         if let Some(before) = self.frame.replace(frame) {
             let workers = before.report.workers.into_iter().flat_map(|workers| workers.workers);
@@ -63,7 +63,7 @@ impl Seen {
     }
 }
 
-/// Values for columns of equal time. The last column ends with the last stretch.
+/// Values for columns of equal time. The last column ends with the last interval.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     /// Share of the column's time in which the consumer waited.
@@ -81,22 +81,22 @@ impl Lines {
     pub(super) fn of(seen: &Seen, columns: usize) -> Self {
         let none = || vec![0.0; columns];
         let mut lines = Self { waits: none(), ready: none(), in_order: none(), threads: none(), memory: none() };
-        let (Some(frame), Some(last)) = (&seen.frame, seen.stretches.back()) else { return lines };
+        let (Some(frame), Some(last)) = (&seen.frame, seen.intervals.back()) else { return lines };
         let (report, end) = (&frame.report, last.to.as_secs_f64());
-        let start = (end - WINDOW_S).max(seen.stretches[0].from.as_secs_f64().min(end));
-        // A short run fills the width, too, but a column covers at least a stretch of 0.1 s.
+        let start = (end - WINDOW_S).max(seen.intervals[0].from.as_secs_f64().min(end));
+        // A short run fills the width, too, but a column covers at least an interval of 0.1 s.
         let width = ((end - start) / columns.max(1) as f64).max(0.1);
         let start = end - width * columns as f64;
         let (threads, places) = (report.execution.threads.max(1) as f64, frame.buffer.max(1) as f64);
-        for stretch in &seen.stretches {
-            let (from, to) = (stretch.from.as_secs_f64() - start, stretch.to.as_secs_f64() - start);
+        for interval in &seen.intervals {
+            let (from, to) = (interval.from.as_secs_f64() - start, interval.to.as_secs_f64() - start);
             let time = (to - from).max(1e-9);
-            let waited: f64 = stretch.shares.iter().map(|(_, time)| time.as_secs_f64()).sum();
+            let waited: f64 = interval.shares.iter().map(|(_, time)| time.as_secs_f64()).sum();
             let work = |ahead: bool| -> f64 {
-                let there = report.stages.iter().zip(&stretch.work);
+                let there = report.stages.iter().zip(&interval.work);
                 there.filter(|(stage, _)| stage.runs_ahead() == ahead).map(|(_, work)| f64::from(*work)).sum()
             };
-            let ready = if stretch.looks > 0 { stretch.ready as f64 / f64::from(stretch.looks) } else { 0.0 };
+            let ready = if interval.looks > 0 { interval.ready as f64 / f64::from(interval.looks) } else { 0.0 };
             let first = (from.max(0.0) / width) as usize;
             for column in first..columns.min((to.max(0.0) / width).ceil() as usize) {
                 let (begin, end) = ((column as f64 * width).max(from), ((column + 1) as f64 * width).min(to));
@@ -105,7 +105,7 @@ impl Lines {
                 lines.ready[column] += ready / places * part / width;
                 lines.in_order[column] += work(false) * part / time / width;
                 lines.threads[column] += work(true) / threads * part / time / width;
-                lines.memory[column] = lines.memory[column].max(stretch.memory as f64);
+                lines.memory[column] = lines.memory[column].max(interval.memory as f64);
             }
         }
         lines

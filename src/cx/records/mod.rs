@@ -1,30 +1,30 @@
-//! Records of a run, always on: every batch, every chunk that the reader took, and summaries of stretches of time.
+//! Records of a run, always on: every batch, every chunk that the reader took, and summaries of intervals of time.
 //!
 //! Batches and chunks are rare, a few thousand a second at most. Small elements travel in packets, and a packet has a
-//! single record. Rings keep the last records and stretches get longer with age, so a run of any length fits in a few
+//! single record. Rings keep the last records and intervals get longer with age, so a run of any length fits in a few
 //! megabytes.
 
 mod fill;
 mod history;
+mod intervals;
 mod memory;
 mod ns;
 mod ring;
-mod stretches;
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 pub(crate) use self::fill::{Fill, LEVELS};
-pub(crate) use self::history::{History, News, Seen};
+pub(crate) use self::history::{Cursor, History, Update};
+pub(crate) use self::intervals::Interval;
+use self::intervals::Intervals;
 pub(crate) use self::memory::WorkerMemory;
 use self::ring::Ring;
-pub(crate) use self::stretches::Stretch;
-use self::stretches::Stretches;
 use serde::{Deserialize, Serialize};
 
-use super::given::Given;
-use super::made::{Made, Off, Who};
-use super::piece::Piece;
+use super::evaluation::{Evaluation, EvaluatorId, ThreadWaits};
+use super::group::ElementGroup;
+use super::response::Response;
 use super::waits::{Awaited, Shares};
 use crate::sync::Locked;
 
@@ -75,12 +75,12 @@ pub(crate) struct Chunk {
     #[serde(with = "ns")]
     pub(crate) waited: Duration,
     /// The thread or worker that evaluated the chunk.
-    pub(crate) who: Who,
+    pub(crate) who: EvaluatorId,
     /// Bytes of the chunk in transfer memory. 0 if nothing was copied.
     pub(crate) bytes: u64,
-    /// The slowest piece of the chunk.
-    pub(crate) slowest: Option<Piece>,
-    pub(crate) off: Off,
+    /// The slowest group of the chunk.
+    pub(crate) slowest: Option<ElementGroup>,
+    pub(crate) off: ThreadWaits,
 }
 
 /// A chunk at the time the reader takes it.
@@ -89,7 +89,7 @@ pub(crate) struct Taken {
     /// The first index, and the number of elements.
     pub(crate) first: u64,
     pub(crate) count: u64,
-    pub(crate) made: Made,
+    pub(crate) made: Evaluation,
     /// The wait for the chunk, if it was not ready.
     pub(crate) wait: Option<(Instant, Instant)>,
     /// `idle`: other workers had no work left. `holds_up`: the chunk held up later chunks. See [`Awaited`].
@@ -108,14 +108,14 @@ impl Taken {
 #[derive(Debug)]
 pub(crate) struct Records {
     start: Instant,
-    book: Mutex<Book>,
+    rings: Mutex<Rings>,
 }
 
 #[derive(Debug)]
-struct Book {
+struct Rings {
     batches: Ring<Batch, BATCHES>,
     chunks: Ring<Chunk, CHUNKS>,
-    stretches: Stretches,
+    intervals: Intervals,
 }
 
 /// Copy of the records of a run at one time.
@@ -124,46 +124,46 @@ pub(crate) struct Snapshot {
     /// The last batches and chunks, in the order in which they were taken.
     pub(crate) batches: Vec<Batch>,
     pub(crate) chunks: Vec<Chunk>,
-    /// Stretches of the whole run. The last is the present stretch, which has not ended.
-    pub(crate) stretches: Vec<Stretch>,
+    /// Intervals of the whole run. The last is the present interval, which has not ended.
+    pub(crate) intervals: Vec<Interval>,
 }
 
 impl Records {
     /// Returns empty records of a run that began at `start`.
     pub(super) fn new(start: Instant) -> Self {
-        let book = Book { batches: Ring::default(), chunks: Ring::default(), stretches: Stretches::default() };
-        Self { start, book: Mutex::new(book) }
+        let rings = Rings { batches: Ring::default(), chunks: Ring::default(), intervals: Intervals::default() };
+        Self { start, rings: Mutex::new(rings) }
     }
 
     /// Records a batch. `shares` are the causes of its wait, `beside` the earlier waits of the training loop outside the loader.
-    /// Calls `work` for the work of the stages so far if a stretch has ended.
-    pub(super) fn batch(&self, given: &Given, shares: Shares, beside: Shares, work: impl FnOnce() -> Vec<u64>) {
+    /// Calls `work` for the work of the stages so far if an interval has ended.
+    pub(super) fn batch(&self, response: &Response, shares: Shares, beside: Shares, work: impl FnOnce() -> Vec<u64>) {
         let batch = Batch {
-            first: given.first,
-            count: narrow(given.count as u64),
-            ready: given.ready.map(|ready| narrow(ready as u64)),
-            asked: self.after(given.asked),
-            given: self.after(given.given),
-            made: given.made.map(|(begun, done)| (self.after(begun), self.after(done))),
+            first: response.first,
+            count: narrow(response.count as u64),
+            ready: response.ready.map(|ready| narrow(ready as u64)),
+            asked: self.after(response.asked),
+            given: self.after(response.given),
+            made: response.made.map(|(begun, done)| (self.after(begun), self.after(done))),
             shares,
             beside,
         };
-        let mut book = self.book.locked();
-        book.batches.push(batch);
-        if book.stretches.add(&batch) {
-            // No thread that holds the lock of the tallies waits for the lock of the book.
-            book.stretches.close(batch.given, work());
+        let mut rings = self.rings.locked();
+        rings.batches.push(batch);
+        if rings.intervals.add(&batch) {
+            // No thread that holds the lock of the tallies waits for the lock of the rings.
+            rings.intervals.close(batch.given, work());
         }
     }
 
     /// Records the present memory use of workers.
     pub(super) fn workers_use(&self, memory: WorkerMemory) {
-        self.book.locked().stretches.workers_use(memory);
+        self.rings.locked().intervals.workers_use(memory);
     }
 
     /// Records a chunk that was taken at the border with id `border`.
     pub(super) fn chunk(&self, taken: &Taken, border: usize) {
-        let Made { begun, done, who, bytes, slowest, off, .. } = taken.made;
+        let Evaluation { begun, done, who, bytes, slowest, off, .. } = taken.made;
         let (from, to) = taken.wait.unwrap_or_else(|| {
             let now = Instant::now();
             (now, now)
@@ -181,35 +181,35 @@ impl Records {
             slowest,
             off,
         };
-        self.book.locked().chunks.push(chunk);
+        self.rings.locked().chunks.push(chunk);
     }
 
     /// Copies the records. `work` is the work of the stages so far.
     pub(super) fn snapshot(&self, work: &[u64]) -> Snapshot {
-        let book = self.book.locked();
-        let stretches = book.stretches.with_present(self.after(Instant::now()), work);
+        let rings = self.rings.locked();
+        let intervals = rings.intervals.with_present(self.after(Instant::now()), work);
         Snapshot {
-            batches: book.batches.iter().copied().collect(),
-            chunks: book.chunks.iter().copied().collect(),
-            stretches,
+            batches: rings.batches.iter().copied().collect(),
+            chunks: rings.chunks.iter().copied().collect(),
+            intervals,
         }
     }
 
-    /// Returns the records since `seen` and advances `seen`. At the `end` of a run, which holds the work of its stages, the present
-    /// stretch is included.
-    pub(super) fn news(&self, seen: &mut Seen, end: Option<&[u64]>) -> News {
-        let book = self.book.locked();
-        let (batches, missed_batches) = book.batches.since(&mut seen.batches);
-        let (chunks, missed_chunks) = book.chunks.since(&mut seen.chunks);
-        let mut stretches = book.stretches.since(&mut seen.stretches);
-        stretches.extend(end.and_then(|work| book.stretches.present(self.after(Instant::now()), work)));
-        News {
+    /// Returns the records since `cursor` and advances `cursor`. At the `end` of a run, which holds the work of its stages, the present
+    /// interval is included.
+    pub(super) fn updates(&self, cursor: &mut Cursor, end: Option<&[u64]>) -> Update {
+        let rings = self.rings.locked();
+        let (batches, missed_batches) = rings.batches.since(&mut cursor.batches);
+        let (chunks, missed_chunks) = rings.chunks.since(&mut cursor.chunks);
+        let mut intervals = rings.intervals.since(&mut cursor.intervals);
+        intervals.extend(end.and_then(|work| rings.intervals.present(self.after(Instant::now()), work)));
+        Update {
             anew: false,
             batches: batches.copied().collect(),
             missed_batches,
             chunks: chunks.copied().collect(),
             missed_chunks,
-            stretches,
+            intervals,
         }
     }
 
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn records_of_a_run_of_any_length_are_bounded() {
         let rings = BATCHES * size_of::<Batch>() + CHUNKS * size_of::<Chunk>();
-        assert!(rings + stretches::most_bytes(50) < MOST_BYTES, "{rings} + {}", stretches::most_bytes(50));
+        assert!(rings + intervals::most_bytes(50) < MOST_BYTES, "{rings} + {}", intervals::most_bytes(50));
     }
 
     #[test]
@@ -244,14 +244,15 @@ mod tests {
         let at = |ms| start + Duration::from_millis(ms);
         for number in 0..BATCHES as u64 + 100 {
             let (asked, given) = (at(number), at(number + 1));
-            let given = Given { first: number, count: 1, ready: Some(2), asked, given, made: Some((asked, given)) };
-            records.batch(&given, Shares::of(Cause::Reader, Duration::from_millis(1)), Shares::default(), Vec::new);
+            let response =
+                Response { first: number, count: 1, ready: Some(2), asked, given, made: Some((asked, given)) };
+            records.batch(&response, Shares::of(Cause::Reader, Duration::from_millis(1)), Shares::default(), Vec::new);
         }
         let snapshot = records.snapshot(&[]);
         assert_eq!(snapshot.batches.len(), BATCHES);
         assert!(snapshot.batches.iter().map(|batch| batch.first).eq(100..BATCHES as u64 + 100));
-        let waited: Duration = snapshot.stretches.iter().map(|stretch| stretch.shares.total()).sum();
-        assert_eq!(waited, Duration::from_millis(BATCHES as u64 + 100), "stretches have those that are gone, too");
-        assert_eq!(snapshot.stretches.iter().map(|stretch| stretch.elements).sum::<u64>(), BATCHES as u64 + 100);
+        let waited: Duration = snapshot.intervals.iter().map(|interval| interval.shares.total()).sum();
+        assert_eq!(waited, Duration::from_millis(BATCHES as u64 + 100), "intervals have those that are gone, too");
+        assert_eq!(snapshot.intervals.iter().map(|interval| interval.elements).sum::<u64>(), BATCHES as u64 + 100);
     }
 }

@@ -30,13 +30,13 @@ impl<T, const N: usize> Ring<T, N> {
         self.last.iter()
     }
 
-    /// Returns the kept values that were pushed since `seen`, and the number of such values that are no longer kept. Advances
-    /// `seen`.
-    pub(super) fn since(&self, seen: &mut u64) -> (impl Iterator<Item = &T> + use<'_, T, N>, u64) {
+    /// Returns the kept values that were pushed since `cursor`, and the number of such values that are no longer kept. Advances
+    /// `cursor`.
+    pub(super) fn since(&self, cursor: &mut u64) -> (impl Iterator<Item = &T> + use<'_, T, N>, u64) {
         let gone = self.pushed - self.last.len() as u64;
-        let missed = gone.saturating_sub(*seen);
-        let skip = seen.saturating_sub(gone) as usize;
-        *seen = self.pushed;
+        let missed = gone.saturating_sub(*cursor);
+        let skip = cursor.saturating_sub(gone) as usize;
+        *cursor = self.pushed;
         (self.last.iter().skip(skip), missed)
     }
 

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::spans::Spans;
 use super::{Account, Awaited};
-use crate::cx::made::Off;
-use crate::cx::piece::Piece;
+use crate::cx::evaluation::ThreadWaits;
+use crate::cx::group::ElementGroup;
 
 /// Cause of a wait, or of a part of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -235,7 +235,7 @@ impl Caused {
                 self.count(Cause::Lock, lock);
                 let rest = time - store - lock;
                 match awaited.holds_up {
-                    true => self.account.count_held_up(made.slowest.and_then(|piece| piece.stage), rest),
+                    true => self.account.count_held_up(made.slowest.and_then(|group| group.stage), rest),
                     false => {
                         // With memory for every worker, the chunk would have been begun sooner.
                         let mut idle = Duration::ZERO;
@@ -264,7 +264,7 @@ impl Caused {
     pub(super) fn into_long(self, batch: u64, at: Duration, wait: Duration) -> LongWait {
         let cause = self.shares().iter().max_by_key(|(_, time)| *time).map_or(Cause::Reader, |(cause, _)| cause);
         let chunk = self.most.filter(|_| cause.is_of_chunk()).map(|(_, awaited)| awaited);
-        let piece: Option<Piece> = chunk.and_then(|chunk| chunk.made.slowest);
+        let group = chunk.and_then(|chunk| chunk.made.slowest);
         let who = chunk.map(|chunk| chunk.made.who);
         LongWait {
             batch,
@@ -272,10 +272,10 @@ impl Caused {
             wait_s: wait.as_secs_f64(),
             cause,
             border: chunk.map(|chunk| chunk.border),
-            stage: piece.and_then(|piece| piece.stage).map(|stage| stage as usize),
-            element: piece.map(|piece| piece.index),
-            elements: piece.map(|piece| piece.count),
-            took_s: piece.map(|piece| piece.took.as_secs_f64()),
+            stage: group.and_then(|group| group.stage).map(|stage| stage as usize),
+            element: group.map(|group| group.index),
+            elements: group.map(|group| group.count),
+            took_s: group.map(|group| group.took.as_secs_f64()),
             worker: who.map(|who| who.number),
             host: None,
             host_number: who.and_then(|who| who.host),
@@ -302,7 +302,7 @@ pub struct StoreUse {
 }
 
 impl StoreUse {
-    pub(crate) fn of(off: &Off) -> Self {
+    pub(crate) fn of(off: &ThreadWaits) -> Self {
         Self { requests: off.requests, retries: off.retries, bytes: off.store_bytes }
     }
 

@@ -22,8 +22,8 @@ use self::longest::Longest;
 #[cfg(any(test, feature = "python", all(feature = "workers", target_os = "linux")))]
 pub(crate) use self::spans::Hold;
 use self::spans::Spans;
-use super::given::Given;
-use super::made::Made;
+use super::evaluation::Evaluation;
+use super::response::Response;
 use crate::sync::Locked;
 
 /// Waits of the reader that are kept for the next wait of the consumer: more than the chunks of a batch.
@@ -36,7 +36,7 @@ const LONG: Duration = Duration::from_millis(1);
 pub(crate) struct Awaited {
     /// Times at which the reader began to wait and received the chunk.
     pub(crate) wait: (Instant, Instant),
-    pub(crate) made: Made,
+    pub(crate) made: Evaluation,
     /// True if most of the later requested chunks were ready, so that other workers were idle.
     pub(crate) idle: bool,
     /// True if the chunk took much longer than others at that time.
@@ -100,8 +100,8 @@ impl Waits {
     }
 
     /// Splits a wait of the consumer by cause. The first wait after a start or restore counts wholly as `begins`.
-    pub(crate) fn explain(&self, given: &Given, begins: Option<Cause>) -> Shares {
-        let (from, to) = (given.asked, given.given);
+    pub(crate) fn explain(&self, response: &Response, begins: Option<Cause>) -> Shares {
+        let (from, to) = (response.asked, response.given);
         let at_work = self.at_work.load(Relaxed).checked_sub(1).map(|ns| self.start + Duration::from_nanos(ns));
         let mut log = self.log.locked();
         let log = &mut *log;
@@ -109,13 +109,13 @@ impl Waits {
         while log.reader.front().is_some_and(|awaited| awaited.wait.1 <= from) {
             log.reader.pop_front();
         }
-        let caused = begins.map_or_else(|| log.split(given, at_work), |cause| Caused::whole(cause, to - from));
+        let caused = begins.map_or_else(|| log.split(response, at_work), |cause| Caused::whole(cause, to - from));
         let shares = caused.shares();
         log.account.add(&caused.account);
         log.holds.forget(from);
         log.consumer.forget(to);
         if to - from >= LONG && begins.is_none() {
-            let wait = caused.into_long(given.first, from.saturating_duration_since(self.start), to - from);
+            let wait = caused.into_long(response.first, from.saturating_duration_since(self.start), to - from);
             log.longest.keep(wait);
         }
         shares
@@ -157,10 +157,10 @@ impl Waits {
 
 impl Log {
     /// Overlays a wait of the consumer on the waits of the reader. `at_work` is the start of the reader's present work, if any.
-    fn split(&self, given: &Given, at_work: Option<Instant>) -> Caused {
-        let (mut caused, mut at) = (Caused::default(), given.asked);
+    fn split(&self, response: &Response, at_work: Option<Instant>) -> Caused {
+        let (mut caused, mut at) = (Caused::default(), response.asked);
         // After the element was ready, no thread worked on it.
-        let there = given.made.map_or(given.given, |(_, there)| there.clamp(given.asked, given.given));
+        let there = response.made.map_or(response.given, |(_, there)| there.clamp(response.asked, response.given));
         for awaited in &self.reader {
             let (begin, end) = (awaited.wait.0.max(at), awaited.wait.1.min(there));
             if begin >= end {
@@ -171,9 +171,10 @@ impl Log {
             at = end;
         }
         caused.count(Cause::Reader, there.saturating_duration_since(at));
-        let handed = self.consumer.between(there, given.given, |hold, time| caused.count(hold.cause, time));
+        let handed = self.consumer.between(there, response.given, |hold, time| caused.count(hold.cause, time));
         // If the reader works on later elements meanwhile, a faster consumer would wait for that work instead.
-        let gone_on = at_work.map_or(Duration::ZERO, |since| given.given.saturating_duration_since(since.max(there)));
+        let gone_on =
+            at_work.map_or(Duration::ZERO, |since| response.given.saturating_duration_since(since.max(there)));
         let read = handed.min(gone_on);
         caused.count(Cause::Reader, read);
         caused.handed_over(handed - read);
@@ -184,22 +185,26 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cx::Off;
-    use crate::cx::piece::Piece;
+    use crate::cx::ThreadWaits;
+    use crate::cx::group::ElementGroup;
 
     fn awaited(start: Instant, wait: (u64, u64), evaluated: (u64, u64), holds_up: bool) -> Awaited {
         let at = |(from, to)| (start + Duration::from_millis(from), start + Duration::from_millis(to));
-        let slowest =
-            Some(Piece { index: 7, count: 1, took: Duration::from_millis(evaluated.1 - evaluated.0), stage: Some(2) });
+        let slowest = Some(ElementGroup {
+            index: 7,
+            count: 1,
+            took: Duration::from_millis(evaluated.1 - evaluated.0),
+            stage: Some(2),
+        });
         let (begun, done) = at(evaluated);
-        let made = Made { begun, done, slowest, ..Made::now(Duration::ZERO) };
+        let made = Evaluation { begun, done, slowest, ..Evaluation::now(Duration::ZERO) };
         Awaited { wait: at(wait), made, idle: true, holds_up, border: 3 }
     }
 
     fn explain(waits: &Waits, asked: Instant, given: Instant, is_first: bool) {
-        let given = Given { first: 0, count: 1, ready: None, asked, given, made: None };
-        let shares = waits.explain(&given, is_first.then_some(Cause::Start));
-        assert_eq!(shares.total(), given.given - asked);
+        let response = Response { first: 0, count: 1, ready: None, asked, given, made: None };
+        let shares = waits.explain(&response, is_first.then_some(Cause::Start));
+        assert_eq!(shares.total(), response.given - asked);
     }
 
     /// Returns the milliseconds of each cause, in the order of [`Cause`].
@@ -244,7 +249,7 @@ mod tests {
     fn what_a_chunk_waited_for_is_no_evaluation() {
         let waits = Waits::default();
         let at = |ms| waits.start + Duration::from_millis(ms);
-        let off = |store_ms: u64, lock_ms: u64| Off {
+        let off = |store_ms: u64, lock_ms: u64| ThreadWaits {
             store_ns: store_ms * 1_000_000,
             lock_ns: lock_ms * 1_000_000,
             requests: 3,
@@ -306,9 +311,9 @@ mod tests {
         let waits = Waits::default();
         let at = |ms| waits.start + Duration::from_millis(ms);
         waits.note(Awaited { idle: false, ..awaited(waits.start, (10, 30), (5, 20), false) });
-        let given =
-            Given { first: 0, count: 1, ready: None, asked: at(10), made: Some((at(0), at(35))), given: at(40) };
-        waits.explain(&given, None);
+        let response =
+            Response { first: 0, count: 1, ready: None, asked: at(10), made: Some((at(0), at(35))), given: at(40) };
+        waits.explain(&response, None);
         assert_eq!(shares(&waits), [(Cause::Reader, 5), (Cause::Evaluation, 25)]);
     }
 
@@ -316,10 +321,10 @@ mod tests {
     fn who_takes_late_what_the_reader_goes_on_with_waits_for_its_work() {
         let waits = Waits::default();
         let at = |ms| waits.start + Duration::from_millis(ms);
-        let given =
-            Given { first: 0, count: 1, ready: None, asked: at(10), made: Some((at(0), at(40))), given: at(90) };
+        let response =
+            Response { first: 0, count: 1, ready: None, asked: at(10), made: Some((at(0), at(40))), given: at(90) };
         let split = |at_work| {
-            let caused = waits.log.locked().split(&given, at_work);
+            let caused = waits.log.locked().split(&response, at_work);
             caused.shares().iter().filter(|(_, time)| !time.is_zero()).collect::<Vec<_>>()
         };
         let ms = Duration::from_millis;
@@ -333,10 +338,10 @@ mod tests {
     fn nothing_is_waited_for_that_is_there() {
         let waits = Waits::default();
         let at = |ms| waits.start + Duration::from_millis(ms);
-        let given =
-            Given { first: 0, count: 1, ready: None, asked: at(10), made: Some((at(0), at(40))), given: at(90) };
+        let response =
+            Response { first: 0, count: 1, ready: None, asked: at(10), made: Some((at(0), at(40))), given: at(90) };
         waits.log.locked().consumer.note(Hold::of_all(Cause::Lock), at(30), at(70));
-        waits.explain(&given, None);
+        waits.explain(&response, None);
         assert_eq!(shares(&waits), [(Cause::Reader, 30), (Cause::Lock, 30), (Cause::HandOver, 20)]);
     }
 

@@ -12,7 +12,7 @@ use crate::keys::{FAILED, Key, OF};
 use crate::sync::Locked;
 
 /// An element of a record.
-pub(in crate::dataset) enum Seen<'a> {
+pub(in crate::dataset) enum Measured<'a> {
     /// An element made directly from the record.
     Element(&'a dyn Any),
     /// An element made from the element with this number. `None` if the stage failed.
@@ -20,7 +20,7 @@ pub(in crate::dataset) enum Seen<'a> {
 }
 
 /// A function called with each element.
-type Look<'a> = dyn FnMut(Seen<'_>) -> Result<()> + 'a;
+type Look<'a> = dyn FnMut(Measured<'_>) -> Result<()> + 'a;
 
 /// The way to iterate over the elements in the result of an index.
 pub(in crate::dataset) struct Measure<T> {
@@ -40,14 +40,14 @@ impl<T> Copy for Measure<T> {}
 impl<T: 'static> Measure<T> {
     /// Creates a measure of results that are single elements.
     pub(in crate::dataset) fn element() -> Self {
-        Self { each: |element, look| look(Seen::Element(element)), has_origins: false }
+        Self { each: |element, look| look(Measured::Element(element)), has_origins: false }
     }
 }
 
 impl<T: 'static> Measure<Vec<T>> {
     /// Creates a measure of results that are lists of elements.
     pub(in crate::dataset) fn list() -> Self {
-        let each = |list: &Vec<T>, look: &mut Look<'_>| list.iter().try_for_each(|one| look(Seen::Element(one)));
+        let each = |list: &Vec<T>, look: &mut Look<'_>| list.iter().try_for_each(|one| look(Measured::Element(one)));
         Self { each, has_origins: false }
     }
 }
@@ -56,7 +56,9 @@ impl<T: 'static> Measure<WithOrigins<T>> {
     /// Creates a measure of lists of elements that store the number of their input element.
     pub(super) fn with_origins() -> Self {
         let each = |list: &WithOrigins<T>, look: &mut Look<'_>| {
-            list.0.iter().try_for_each(|piece| look(Seen::Piece(piece.of, piece.made.as_ref().map(|made| made as _))))
+            list.0
+                .iter()
+                .try_for_each(|piece| look(Measured::Piece(piece.of, piece.made.as_ref().map(|made| made as _))))
         };
         Self { each, has_origins: true }
     }
@@ -89,8 +91,8 @@ impl<T> Measure<T> {
         (self.each)(yielded, &mut |seen| {
             count = count.saturating_add(1);
             match seen {
-                Seen::Element(element) => lengths(element, names, lens),
-                Seen::Piece(of, made) => piece(of, made, names, lens),
+                Measured::Element(element) => lengths(element, names, lens),
+                Measured::Piece(of, made) => piece(of, made, names, lens),
             }
         })?;
         Ok(Key::Elements(count))

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::evaluate::{Chunk, Evaluator, Incoming, Wanted};
-use crate::cx::{Cx, Made, Piece, StageId, Taken};
+use crate::cx::{Cx, ElementGroup, Evaluation, StageId, Taken};
 use crate::dataset::map::ManySlots;
 use crate::element::{Part, Rows, Slot};
 use crate::error::Result;
@@ -192,7 +192,7 @@ impl<T, W> Ahead<T, W> {
     }
 
     /// Returns true if a piece took more than half the time of its chunk, and much longer than usual.
-    fn is_most(&self, piece: Piece, made: &Made) -> bool {
+    fn is_most(&self, piece: ElementGroup, made: &Evaluation) -> bool {
         2 * piece.took > made.took() && self.is_late(made.own(piece.took), piece.count)
     }
 
@@ -322,8 +322,8 @@ mod tests {
         ahead.learn(10, us(1000), 0);
         assert!(!ahead.is_late(us(300), 1) && ahead.is_late(us(301), 1));
         assert!(!ahead.is_late(us(3000), 10) && ahead.is_late(us(3001), 10));
-        let piece = |us: u64| Piece { stage: None, index: 0, count: 1, took: Duration::from_micros(us) };
-        let made = |took: u64| Made::now(us(took));
+        let piece = |us: u64| ElementGroup { stage: None, index: 0, count: 1, took: Duration::from_micros(us) };
+        let made = |took: u64| Evaluation::now(us(took));
         assert!(ahead.is_most(piece(501), &made(1000)) && !ahead.is_most(piece(500), &made(1000)), "half of the chunk");
         assert!(!ahead.is_most(piece(299), &made(300)), "as long as others");
         // The time was lost to other programs on the core, or to other threads holding the interpreter lock.

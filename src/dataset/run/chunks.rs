@@ -308,7 +308,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::cx::Made;
+    use crate::cx::Evaluation;
     use crate::dataset::iter::{DatasetIterator, IterDataset};
     use crate::dataset::map::{RandomAccess, Range as Numbers, Source};
     use crate::dataset::run::evaluate::{Aim, Chunk, Evaluator, Incoming, Wanted, channel, groups};
@@ -431,7 +431,7 @@ mod tests {
                 false => vec![Part::Slots(range.map(|index| Ok(Some(index))).collect())],
             };
             self.0.locked().push(wanted);
-            outgoing.chunks.send(Ok(Chunk { parts, made: Made::now(Duration::ZERO) })).unwrap();
+            outgoing.chunks.send(Ok(Chunk { parts, made: Evaluation::now(Duration::ZERO) })).unwrap();
             incoming
         }
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
-use crate::cx::{Cx, Made};
+use crate::cx::{Cx, Evaluation};
 use crate::dataset::map::{Many, MapDataset};
 use crate::dataset::run::pace::Pace;
 #[cfg(all(feature = "workers", target_os = "linux"))]
@@ -97,7 +97,7 @@ impl<T> Gather<T> for Apart {
 /// The results of consecutive indices.
 pub(crate) struct Chunk<T, W> {
     pub(crate) parts: Vec<Part<T, W>>,
-    pub(crate) made: Made,
+    pub(crate) made: Evaluation,
 }
 
 /// Limits for the size of a range; the smallest limit applies. They are large enough to hide the cost of the hand-over,

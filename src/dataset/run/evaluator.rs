@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::evaluate::{
     Aim, Chunk, Evaluator, Gather, Incoming, Wanted, caught, channel, evaluate_range, groups, of_columns,
 };
-use crate::cx::{Cx, Piece, StageId, Watch};
+use crate::cx::{Cx, ElementGroup, StageId, Watch};
 use crate::dataset::map::MapDataset;
 use crate::dataset::run::pace::Pace;
 use crate::dataset::stage::Stage;
@@ -135,17 +135,17 @@ where
             if !go_on() {
                 return;
             }
-            let _ = outgoing.chunks.send(Ok(Chunk { parts, made: watch.made(slowest) }));
+            let _ = outgoing.chunks.send(Ok(Chunk { parts, made: watch.end(slowest) }));
         }));
         incoming
     }
 }
 
 /// Converts the position of a piece to an index of the dataset, if the piece was evaluated from a list of indices.
-fn in_dataset<D: MapDataset>(dataset: &D, piece: Piece) -> Piece {
+fn in_dataset<D: MapDataset>(dataset: &D, piece: ElementGroup) -> ElementGroup {
     let listed = (dataset as &dyn Stage).listed(piece.index..piece.index.saturating_add(1));
     let index = listed.and_then(|indices| indices.first().copied()).unwrap_or(piece.index);
-    Piece { index, ..piece }
+    ElementGroup { index, ..piece }
 }
 
 /// Combines a group if every index has an element. Returns its slots otherwise.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::evaluate::{Aim, Chunk, Evaluator, Gather, Incoming, Outgoing, Wanted, channel};
-use crate::cx::{Made, StageId};
+use crate::cx::{Evaluation, StageId};
 use crate::dataset::stage::Stage;
 use crate::element::Part;
 use crate::error::{Error, Result};
@@ -160,7 +160,7 @@ impl<T: Send + 'static, U: Send + 'static> Decode<T, Infallible, U> {
 }
 
 impl<T: Send + 'static, W: Send + 'static, U: Send + 'static> Decode<T, W, U> {
-    fn send(&self, parts: Vec<Part<U, W>>, made: Made) {
+    fn send(&self, parts: Vec<Part<U, W>>, made: Evaluation) {
         let _ = self.outgoing.chunks.send(Ok(Chunk { parts, made }));
     }
 }
@@ -191,7 +191,7 @@ impl<T: Send + 'static, W: Send + 'static, U: Send + 'static> Deliver for Decode
     }
 
     fn skip(&mut self) {
-        self.send(vec![Part::Slots([Ok(None)].into_iter().collect())], Made::now(Duration::ZERO));
+        self.send(vec![Part::Slots([Ok(None)].into_iter().collect())], Evaluation::now(Duration::ZERO));
     }
 
     fn fail(&mut self, error: Error) {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use super::evaluate::{Apart, Gather, caught, evaluate_chunk, evaluate_range, of_columns};
 use super::foresight::Foresight;
 use super::pace::Pace;
-use crate::cx::{Cx, Off, StageId};
+use crate::cx::{Cx, StageId, ThreadWaits};
 use crate::dataset::BoxMap;
 use crate::dataset::map::{Many, MapDataset, Order, Ordered};
 use crate::element::Slot;
@@ -138,12 +138,12 @@ where
     G: Gather<D::Item>,
 {
     fn write_into(&self, range: Range<u64>, groups_from: Option<u64>, extent: &mut [u8]) -> Evaluated {
-        let (mut cx, before) = (self.run.cx_ahead(), Off::here());
+        let (mut cx, before) = (self.run.cx_ahead(), ThreadWaits::here());
         let mut writer = ChunkWriter::new(extent);
         let full = self.write(range, groups_from, &mut writer, &mut cx).err();
         let written = writer.finish();
         let (indices, used, need) = (written.indices, written.used, full.map(|full| full.need));
-        let (slowest, off) = (cx.take_slowest(), Off::here().since(before));
+        let (slowest, off) = (cx.take_slowest(), ThreadWaits::here().since(before));
         Evaluated { indices, used, need, slowest, off, ..Evaluated::default() }
     }
 

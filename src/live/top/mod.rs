@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::meeting::{Place, connect, places};
 pub(crate) use self::server::TopServer;
-use crate::cx::Stretch;
+use crate::cx::Interval;
 use crate::report::Report;
 
 /// A frame: the state of a pass at a point in time, sent as a line of JSON.
@@ -22,8 +22,9 @@ pub(crate) struct Frame {
     /// Capacity of the buffer.
     pub(crate) buffer: usize,
     pub(crate) report: Report,
-    /// Stretches of the run since the previous frame; in the first frame, stretches of the last minute.
-    pub(crate) stretches: Vec<Stretch>,
+    /// Intervals of the run since the previous frame; in the first frame, intervals of the last minute.
+    #[serde(rename = "stretches")]
+    pub(crate) intervals: Vec<Interval>,
 }
 
 /// Environment variable that makes every pass of a process offer its view, if set to 1.

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use super::Frame;
 use super::meeting::{self, Place};
-use crate::cx::{News, Seen, Stretch};
+use crate::cx::{Cursor, Interval, Update};
 use crate::error::{Error, ErrorKind, Result};
 use crate::live::Live;
 use crate::report::Depth;
 
 /// Maximum number of viewers.
 const MOST_VIEWERS: usize = 8;
-/// Number of stretches shown to a new viewer: a minute.
+/// Number of intervals shown to a new viewer: a minute.
 const SHOWN: usize = 600;
 /// Time between frames; `LOOK` is the time between two polls of the viewers.
 const EVERY: Duration = Duration::from_secs(1);
@@ -44,7 +44,7 @@ impl TopServer {
         let (listener, place) = meeting::listen()?;
         let over = Arc::new(AtomicBool::new(false));
         let (shown, viewers, start) = (VecDeque::new(), Vec::new(), Instant::now());
-        let mut server = Server { live, seen: Seen::default(), shown, viewers, start };
+        let mut server = Server { live, cursor: Cursor::default(), shown, viewers, start };
         let is_over = over.clone();
         let thread = std::thread::Builder::new().name("gristmill-top".into());
         let thread = thread.spawn(move || server.run(&listener, &is_over));
@@ -73,9 +73,9 @@ impl Drop for TopServer {
 
 struct Server {
     live: Arc<Live>,
-    seen: Seen,
-    /// Last stretches, kept for new viewers.
-    shown: VecDeque<Stretch>,
+    cursor: Cursor,
+    /// Last intervals, kept for new viewers.
+    shown: VecDeque<Interval>,
     viewers: Vec<Viewer>,
     start: Instant,
 }
@@ -86,7 +86,7 @@ struct Viewer {
     /// Bytes not yet sent; `since` is the time at which the viewer last accepted any.
     unsent: Vec<u8>,
     since: Instant,
-    /// Number of latest stretches that the viewer has not been shown.
+    /// Number of latest intervals that the viewer has not been shown.
     behind: usize,
 }
 
@@ -124,22 +124,22 @@ impl Server {
     /// Makes a frame for every viewer that has received its previous frame. Returns `None` if the pass is gone.
     fn show(&mut self) -> Option<()> {
         let report = self.live.report(Depth::Named)?;
-        let News { anew, stretches, .. } = self.live.news(&mut self.seen, false);
+        let Update { anew, intervals, .. } = self.live.updates(&mut self.cursor, false);
         if anew {
             self.shown.clear();
         }
-        let count = stretches.len();
-        self.shown.extend(stretches);
+        let count = intervals.len();
+        self.shown.extend(intervals);
         self.shown.drain(..self.shown.len().saturating_sub(SHOWN));
         let (pid, command) = (std::process::id(), command());
         let waiting_s = self.live.waiting().map(|time| time.as_secs_f64());
         let (at_s, buffer) = (self.start.elapsed().as_secs_f64(), report.buffer());
-        let mut frame = Frame { pid, command, at_s, waiting_s, buffer, report, stretches: Vec::new() };
+        let mut frame = Frame { pid, command, at_s, waiting_s, buffer, report, intervals: Vec::new() };
         for viewer in &mut self.viewers {
             viewer.behind = (viewer.behind + count).min(self.shown.len());
             if viewer.unsent.is_empty() {
                 let behind = std::mem::take(&mut viewer.behind);
-                frame.stretches = self.shown.iter().skip(self.shown.len() - behind).cloned().collect();
+                frame.intervals = self.shown.iter().skip(self.shown.len() - behind).cloned().collect();
                 viewer.unsent = serde_json::to_vec(&frame).unwrap_or_default();
                 viewer.unsent.push(b'\n');
             }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::cx::{Batch, Cause, Chunk, News, Stretch, Who, WorkerMemory};
+use crate::cx::{Batch, Cause, Chunk, EvaluatorId, Interval, Update, WorkerMemory};
 use crate::report::{Report, StageReport, who};
 
 /// Numbers of tracks; evaluation tracks come after the others.
@@ -30,7 +30,7 @@ pub(super) struct Events {
     /// True if an event was added before.
     has_any: bool,
     /// Thread or worker on each evaluation track, with the end of its last chunk.
-    lanes: Vec<(Who, Duration)>,
+    lanes: Vec<(EvaluatorId, Duration)>,
     /// Chunks taken for a batch that is not given yet, each with its arrow and its time.
     chunks: VecDeque<(u64, Duration)>,
     /// Batch whose step is under way, with the arrows that lead to it.
@@ -44,20 +44,20 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// Adds `news` of a pipeline with `stages`.
-    pub(super) fn add(&mut self, news: News, stages: &[StageReport]) {
+    /// Adds `update` of a pipeline with `stages`.
+    pub(super) fn add(&mut self, update: Update, stages: &[StageReport]) {
         if !self.has_any {
             self.name_tracks();
         }
-        if news.anew {
+        if update.anew {
             // A pass that replaces another pass comes after it in the trace.
             self.end_step(None);
             (self.base, self.made) = (self.latest, Duration::ZERO);
             self.lanes.iter_mut().for_each(|(_, end)| *end = Duration::ZERO);
             self.chunks.clear();
         }
-        let mut chunks = news.chunks.into_iter().peekable();
-        for batch in &news.batches {
+        let mut chunks = update.chunks.into_iter().peekable();
+        for batch in &update.batches {
             // Chunks taken before the batch was made come first.
             let made = batch.made.map_or(batch.given, |(_, done)| done);
             while let Some(chunk) = chunks.next_if(|chunk| chunk.taken <= made) {
@@ -66,7 +66,7 @@ impl Events {
             self.batch(batch);
         }
         chunks.for_each(|chunk| self.chunk(&chunk, stages));
-        news.stretches.iter().for_each(|stretch| self.stretch(stretch));
+        update.intervals.iter().for_each(|interval| self.interval(interval));
     }
 
     /// Ends the last step and adds the longest waits.
@@ -175,7 +175,7 @@ impl Events {
 
     /// Returns the first idle track of the thread or worker that evaluated a chunk; adds a track if none is idle.
     fn lane(&mut self, chunk: &Chunk) -> usize {
-        let of_same = |(who, _): &&(Who, Duration)| *who == chunk.who;
+        let of_same = |(who, _): &&(EvaluatorId, Duration)| *who == chunk.who;
         if let Some(lane) = self.lanes.iter().position(|lane| of_same(&lane) && lane.1 <= chunk.begun) {
             return lane;
         }
@@ -186,23 +186,23 @@ impl Events {
         lane
     }
 
-    fn stretch(&mut self, stretch: &Stretch) {
-        let time = (stretch.to.saturating_sub(stretch.from)).as_secs_f64().max(1e-9);
-        let waited: serde_json::Map<String, Value> = stretch
+    fn interval(&mut self, interval: &Interval) {
+        let time = (interval.to.saturating_sub(interval.from)).as_secs_f64().max(1e-9);
+        let waited: serde_json::Map<String, Value> = interval
             .shares
             .iter()
             .map(|(cause, waited)| (cause.name().to_owned(), json!(waited.as_secs_f64() / time)))
             .collect();
-        self.count("share waited", stretch.from, &Value::Object(waited));
-        if stretch.memory > 0 {
-            self.count("memory", stretch.to, &json!({"bytes": stretch.memory}));
+        self.count("share waited", interval.from, &Value::Object(waited));
+        if interval.memory > 0 {
+            self.count("memory", interval.to, &json!({"bytes": interval.memory}));
         }
-        if !stretch.workers.is_none() {
-            let WorkerMemory { heaps, shared, budget } = stretch.workers;
+        if !interval.workers.is_none() {
+            let WorkerMemory { heaps, shared, budget } = interval.workers;
             let left = budget.saturating_sub(heaps + shared);
             self.count(
                 "memory of workers",
-                stretch.to,
+                interval.to,
                 &json!({"private": heaps, "shared": shared, "left of the budget": left}),
             );
         }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use self::events::Events;
 use super::{Live, View};
-use crate::cx::Seen;
+use crate::cx::Cursor;
 use crate::error::{Error, Result};
 use crate::report::Depth;
 
@@ -20,7 +20,7 @@ use crate::report::Depth;
 pub(crate) struct TraceView {
     file: Out,
     path: PathBuf,
-    seen: Seen,
+    cursor: Cursor,
     events: Events,
 }
 
@@ -32,7 +32,7 @@ impl TraceView {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if compression is not compiled in.
     pub(crate) fn create(path: &Path) -> Result<Self> {
         let file = Out::create(path)?;
-        let mut view = Self { file, path: path.to_owned(), seen: Seen::default(), events: Events::default() };
+        let mut view = Self { file, path: path.to_owned(), cursor: Cursor::default(), events: Events::default() };
         view.write("[")?;
         Ok(view)
     }
@@ -46,8 +46,8 @@ impl View for TraceView {
     fn look(&mut self, live: &Live, end: bool) -> Result<()> {
         let depth = if end { Depth::Named } else { Depth::Figures };
         let Some(report) = live.report(depth) else { return Ok(()) };
-        let news = live.news(&mut self.seen, end);
-        self.events.add(news, &report.stages);
+        let update = live.updates(&mut self.cursor, end);
+        self.events.add(update, &report.stages);
         if end {
             self.events.finish(&report);
         }

@@ -40,7 +40,7 @@ impl Columns {
     /// Divides the run of `report` into `count` columns; none if no element was delivered.
     pub(super) fn of(report: &Report, count: usize) -> Self {
         let records = &report.picture.records;
-        let end = records.stretches.last().map_or(0.0, |last| last.to.as_secs_f64());
+        let end = records.intervals.last().map_or(0.0, |last| last.to.as_secs_f64());
         let end = records.batches.last().map_or(end, |last| last.given.as_secs_f64());
         // The kept records may cover only a part of the run.
         let start = (end - report.wall_s).max(0.0);
@@ -66,12 +66,14 @@ impl Columns {
         ((at_s - self.start) / self.span().max(1e-9)).clamp(0.0, 1.0)
     }
 
-    /// Adds the waits of batches as far back as they are kept; before that, the waits of stretches.
+    /// Adds the waits of batches as far back as they are kept; before that, the waits of intervals.
     fn add_waits(&mut self, records: &Snapshot) {
         let kept = records.batches.first().map_or(Duration::MAX, |first| first.asked);
-        for stretch in records.stretches.iter().filter(|stretch| stretch.to <= kept) {
-            for (cause, time) in stretch.shares.iter() {
-                self.spread((stretch.from, stretch.to), time.as_secs_f64(), |column| &mut column.waits[cause as usize]);
+        for interval in records.intervals.iter().filter(|interval| interval.to <= kept) {
+            for (cause, time) in interval.shares.iter() {
+                self.spread((interval.from, interval.to), time.as_secs_f64(), |column| {
+                    &mut column.waits[cause as usize]
+                });
             }
         }
         // Waits around the loader have no exact time; they fell between two batches.
@@ -84,11 +86,11 @@ impl Columns {
             }
             before = batch.given;
         }
-        for stretch in records.stretches.iter().filter(|stretch| stretch.to <= kept && stretch.looks > 0) {
-            let mean = stretch.ready as f64 / f64::from(stretch.looks);
-            let levels = stretch.fill.shares();
-            self.looks.iter_mut().zip(levels).for_each(|(looks, level)| *looks += level * f64::from(stretch.looks));
-            self.over((stretch.from, stretch.to), |share, column| {
+        for interval in records.intervals.iter().filter(|interval| interval.to <= kept && interval.looks > 0) {
+            let mean = interval.ready as f64 / f64::from(interval.looks);
+            let levels = interval.fill.shares();
+            self.looks.iter_mut().zip(levels).for_each(|(looks, level)| *looks += level * f64::from(interval.looks));
+            self.over((interval.from, interval.to), |share, column| {
                 column.ready += mean * share;
                 column.fill.iter_mut().zip(levels).for_each(|(fill, level)| *fill += level * share);
             });
@@ -108,14 +110,14 @@ impl Columns {
     }
 
     fn add_work(&mut self, records: &Snapshot, report: &Report) {
-        for stretch in &records.stretches {
-            for (stage, seconds) in stretch.work.iter().enumerate() {
-                self.spread((stretch.from, stretch.to), f64::from(*seconds), |column| &mut column.work[stage]);
+        for interval in &records.intervals {
+            for (stage, seconds) in interval.work.iter().enumerate() {
+                self.spread((interval.from, interval.to), f64::from(*seconds), |column| &mut column.work[stage]);
             }
-            let memory = stretch.memory as f64;
-            self.over((stretch.from, stretch.to), |_, column| {
+            let memory = interval.memory as f64;
+            self.over((interval.from, interval.to), |_, column| {
                 column.memory = column.memory.max(memory);
-                column.workers = column.workers.larger(stretch.workers);
+                column.workers = column.workers.larger(interval.workers);
             });
         }
         let threads = report.execution.threads.max(1) as f64;
@@ -128,7 +130,7 @@ impl Columns {
                 }
             }
         }
-        // Chunks give the busy time of threads more precisely than stretches.
+        // Chunks give the busy time of threads more precisely than intervals.
         let mut by_chunk = vec![0.0; self.all.len()];
         for chunk in &records.chunks {
             let time = (chunk.done.saturating_sub(chunk.begun)).as_secs_f64() / threads;

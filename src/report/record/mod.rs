@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::write::RecordWriter;
 use super::{Picture, Report};
-use crate::cx::News;
+use crate::cx::Update;
 
 /// Number of the format; files of other formats are rejected.
 const FORMAT: u32 = 1;
@@ -32,7 +32,7 @@ struct Head {
 #[derive(Debug, Deserialize)]
 struct Look {
     #[serde(flatten)]
-    news: News,
+    update: Update,
     report: Report,
     picture: Picture,
     /// Whether this look is the last: the run was not killed.
@@ -43,7 +43,7 @@ struct Look {
 #[derive(Serialize)]
 struct Line<'a> {
     #[serde(flatten)]
-    news: &'a News,
+    update: &'a Update,
     report: &'a Report,
     picture: &'a Picture,
     end: bool,

@@ -47,8 +47,8 @@ fn read(from: impl Read) -> Result<Report> {
         };
         match frames.next() {
             Ok(Frame::Line(line)) => {
-                let Look { news, report, picture, end } = serde_json::from_str(&line).map_err(|e| damaged(&e))?;
-                history.add(news);
+                let Look { update, report, picture, end } = serde_json::from_str(&line).map_err(|e| damaged(&e))?;
+                history.add(update);
                 last = Some((report, picture, end));
             }
             Ok(Frame::End | Frame::Cut) => break,

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use super::frames::{Frame, Frames, frame};
 use super::{FORMAT, Head, Line};
-use crate::cx::News;
+use crate::cx::Update;
 use crate::error::{Error, Result};
 use crate::regular;
 use crate::report::Report;
@@ -41,8 +41,8 @@ impl RecordWriter {
     ///
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be written: the disk may be full.
-    pub(crate) fn add(&mut self, news: &News, report: &Report, end: bool) -> Result<()> {
-        self.line(&Line { news, report, picture: &report.picture, end })
+    pub(crate) fn add(&mut self, update: &Update, report: &Report, end: bool) -> Result<()> {
+        self.line(&Line { update, report, picture: &report.picture, end })
     }
 
     fn line(&mut self, line: &impl serde::Serialize) -> Result<()> {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::cx::Off;
+use crate::cx::ThreadWaits;
 use crate::element::Buffer;
 use crate::error::Result;
 use crate::exec::remote::{Border, Evaluated};
@@ -91,7 +91,7 @@ impl Cache {
                     *used = now;
                     let mut made = Made::clone(made);
                     // Waits inside the evaluation were counted for the first caller.
-                    (made.evaluated.kept, made.evaluated.off) = (true, Off::default());
+                    (made.evaluated.kept, made.evaluated.off) = (true, ThreadWaits::default());
                     return Some(made);
                 }
                 Some(Entry::UnderWay) if begun.elapsed() < KEPT_FOR => {

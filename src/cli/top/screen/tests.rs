@@ -5,7 +5,7 @@ use ratatui::backend::TestBackend;
 use ratatui::style::Color;
 
 use super::*;
-use crate::report::Stretch;
+use crate::report::Interval;
 
 /// A minute of a run that is written down.
 fn seen(has_colours: bool, tab: Tab) -> Seen {
@@ -24,17 +24,17 @@ fn seen(has_colours: bool, tab: Tab) -> Seen {
         before
     };
     seen.add(before);
-    let stretches = (0..600_u64).map(|tenth| {
+    let intervals = (0..600_u64).map(|tenth| {
         let between = [tenth, tenth + 1].map(|tenth| tenth * 100_000_000);
         let waited = if (400..430).contains(&tenth) { 90_000_000 } else { 2_000_000 };
-        serde_json::from_value::<Stretch>(serde_json::json!({
+        serde_json::from_value::<Interval>(serde_json::json!({
             "from": between[0], "to": between[1], "shares": {"head_of_line": waited}, "elements": 2, "work": [0.1, 0.0, 0.5, 0.004],
             "ready": if tenth < 400 { 3 } else { 1 }, "looks": 1, "memory": 1_200_000_000_u64 + tenth * 1_000_000,
         }))
         .unwrap()
     });
     let mut frame = frame;
-    frame.stretches = stretches.collect();
+    frame.intervals = intervals.collect();
     seen.add(frame);
     seen
 }
@@ -101,9 +101,9 @@ fn lines_add_up_to_what_was_waited() {
     let seen = seen(true, Tab::Stages);
     let lines = Lines::of(&seen, 40);
     let waited: f64 =
-        seen.stretches.iter().flat_map(|stretch| stretch.shares.iter()).map(|(_, time)| time.as_secs_f64()).sum();
+        seen.intervals.iter().flat_map(|interval| interval.shares.iter()).map(|(_, time)| time.as_secs_f64()).sum();
     let shown: f64 = lines.waits.iter().sum::<f64>() * 60.0 / 40.0;
     assert!((shown - waited).abs() < 1e-6, "{shown} {waited}");
     assert!(lines.ready[0] > 0.7 && lines.ready[39] < 0.3 && lines.waits[27] > 0.8, "{lines:?}");
-    assert_eq!(seen.stretches.back().unwrap().to, Duration::from_secs(60));
+    assert_eq!(seen.intervals.back().unwrap().to, Duration::from_secs(60));
 }

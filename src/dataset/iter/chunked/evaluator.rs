@@ -102,7 +102,7 @@ impl<T: Send + 'static, W: Work<T>> Apply<T, W::Out> for OnPool<W> {
             drop(cx);
             pool.evaluated(count as u64);
             let parts = vec![Part::Slots(slots.into_iter().collect())];
-            let _ = outgoing.chunks.send(Ok(Chunk { parts, made: watch.made(None) }));
+            let _ = outgoing.chunks.send(Ok(Chunk { parts, made: watch.end(None) }));
         }));
         vec![(incoming, count)]
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::Work;
 use super::evaluator::{Apply, applied};
-use crate::cx::{Cx, Off, StageId, Watch};
+use crate::cx::{Cx, StageId, ThreadWaits, Watch};
 use crate::dataset::run::ahead::Open;
 use crate::dataset::run::evaluate::{Aim, Chunk, Incoming, channel};
 use crate::dataset::run::remote::Decode;
@@ -122,7 +122,7 @@ impl<T: Send + 'static, W: Work<T>> OnWorkers<T, W> {
         let ((outgoing, incoming), watch) = (channel(), Watch::start());
         let slot = applied(&*self.work, index, element, self.stage, &mut self.run.cx(), |made, _| made);
         let parts = vec![Part::Slots([slot].into_iter().collect())];
-        let _ = outgoing.chunks.send(Ok(Chunk { parts, made: watch.made(None) }));
+        let _ = outgoing.chunks.send(Ok(Chunk { parts, made: watch.end(None) }));
         incoming
     }
 }
@@ -138,7 +138,7 @@ struct Applied<T, W: Work<T>> {
 
 impl<T: Send + 'static, W: Work<T>> ServeFed for Applied<T, W> {
     fn apply(&self, range: Range<u64>, fed: &Fed, extent: &mut [u8]) -> Result<Evaluated> {
-        let (mut cx, before) = (self.run.cx_ahead(), Off::here());
+        let (mut cx, before) = (self.run.cx_ahead(), ThreadWaits::here());
         let owner: Arc<dyn Owner> = Arc::new(Sent(Buffer::copy_from(&fed.bytes)));
         let parts = read_parts::<T, Infallible>(&owner, fed.bytes.len(), self.item, None)?;
         let slots = parts.into_iter().flat_map(Open::of);
@@ -154,7 +154,7 @@ impl<T: Send + 'static, W: Work<T>> ServeFed for Applied<T, W> {
             }
         }
         let written = writer.finish();
-        let (indices, used, off) = (written.indices, written.used, Off::here().since(before));
+        let (indices, used, off) = (written.indices, written.used, ThreadWaits::here().since(before));
         Ok(Evaluated { indices, used, need, off, ..Evaluated::default() })
     }
 }

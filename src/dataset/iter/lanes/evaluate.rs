@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::lane::{LaneIter, LanePosition, Marked};
 use super::{Shared, StateOf};
-use crate::cx::{Cx, Made};
+use crate::cx::{Cx, Evaluation};
 use crate::dataset::iter::open_lane::OpenLane;
 use crate::dataset::run::evaluate::{Aim, Incoming, caught};
 use crate::error::{Error, Result};
@@ -40,7 +40,7 @@ pub(super) struct Wanted<S> {
 pub(super) struct LaneChunk<T, S> {
     pub(super) slots: Vec<Marked<T, S>>,
     pub(super) ending: Ending,
-    pub(super) made: Made,
+    pub(super) made: Evaluation,
     /// Identifies the state in which the reader left the lane.
     pub(super) after: u64,
 }

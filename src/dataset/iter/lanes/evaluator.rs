@@ -83,7 +83,7 @@ impl<L: OpenLane> LaneEvaluator<ItemOf<L>, StateOf<L>> for OnPool<L> {
             };
             // Adds the counts before the elements become visible.
             drop(cx);
-            let _ = outgoing.chunks.send(Ok(LaneChunk { slots, ending, made: watch.made(None), after }));
+            let _ = outgoing.chunks.send(Ok(LaneChunk { slots, ending, made: watch.end(None), after }));
         }));
         incoming
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::evaluate::{Ending, LaneChunk, LaneEvaluator, OpenLanes, Wanted, open_lane, share};
 use super::lane::{LaneIter, LaneMark, LanePosition, Marked, Step};
 use super::{ItemOf, Shared, StateOf};
-use crate::cx::{Cx, Off, StageId};
+use crate::cx::{Cx, StageId, ThreadWaits};
 use crate::dataset::iter::open_lane::OpenLane;
 use crate::dataset::run::evaluate::{Aim, Incoming, Outgoing, channel};
 use crate::error::{Error, Result};
@@ -181,7 +181,7 @@ enum Stop<L: OpenLane> {
 
 impl<L: OpenLane> ServeLanes for Lanes<L> {
     fn read_on(&self, task: u64, range: Range<u64>, from: &Segment, extent: &mut [u8]) -> Result<Evaluated> {
-        let (mut cx, before) = (self.shared.run.cx_ahead(), Off::here());
+        let (mut cx, before) = (self.shared.run.cx_ahead(), ThreadWaits::here());
         let mut writer = ChunkWriter::new(extent);
         let start = Instant::now();
         let open = match self.open.take(from.lane, from.after) {
@@ -202,7 +202,7 @@ impl<L: OpenLane> ServeLanes for Lanes<L> {
             }
         };
         let need = full.map(|full| full.need);
-        let (indices, used, off) = (written.indices, written.used, Off::here().since(before));
+        let (indices, used, off) = (written.indices, written.used, ThreadWaits::here().since(before));
         Ok(Evaluated { indices, used, need, last, opened, off, ..Evaluated::default() })
     }
 }

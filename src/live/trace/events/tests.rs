@@ -1,16 +1,16 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::cx::{Off, Piece, Shares};
+use crate::cx::{ElementGroup, Shares, ThreadWaits};
 
 fn at(us: u64) -> Duration {
     Duration::from_micros(us)
 }
 
 fn chunk(first: u64, begun: u64, done: u64, taken: u64) -> Chunk {
-    let slowest = Some(Piece { index: first, count: 1, took: at(5), stage: Some(7) });
+    let slowest = Some(ElementGroup { index: first, count: 1, took: at(5), stage: Some(7) });
     let (begun, done, taken, waited) = (at(begun), at(done), at(taken), at(2));
-    let (who, off) = (Who::default(), Off::default());
+    let (who, off) = (EvaluatorId::default(), ThreadWaits::default());
     Chunk { border: 1, first, count: 4, begun, done, taken, waited, who, bytes: 0, slowest, off }
 }
 
@@ -29,9 +29,9 @@ fn batch(first: u64, made: (u64, u64), asked: u64, given: u64) -> Batch {
     }
 }
 
-fn events(news: Vec<News>) -> Vec<Value> {
+fn events(update: Vec<Update>) -> Vec<Value> {
     let mut events = Events::default();
-    news.into_iter().for_each(|news| events.add(news, &[]));
+    update.into_iter().for_each(|update| events.add(update, &[]));
     events.end_step(None);
     serde_json::from_str(&format!("[{}]", events.take())).unwrap()
 }
@@ -42,12 +42,12 @@ fn arrows_lead_from_chunks_to_their_batch_and_its_step() {
     let chunks = [chunk(0, 0, 90, 100), chunk(4, 10, 95, 101), chunk(8, 95, 180, 190), chunk(12, 100, 300, 310)];
     let batches = [batch(0, (0, 120), 5, 125), batch(1, (120, 200), 150, 205)];
     let split = |at: usize| {
-        let news = |batches: &[Batch], chunks: &[Chunk]| News {
+        let update = |batches: &[Batch], chunks: &[Chunk]| Update {
             batches: batches.to_vec(),
             chunks: chunks.to_vec(),
-            ..News::default()
+            ..Update::default()
         };
-        vec![news(&batches[..at.min(1)], &chunks[..2]), news(&batches[at.min(1)..], &chunks[2..])]
+        vec![update(&batches[..at.min(1)], &chunks[..2]), update(&batches[at.min(1)..], &chunks[2..])]
     };
     for told in [split(0), split(1)] {
         let events = events(told);
@@ -67,7 +67,7 @@ fn arrows_lead_from_chunks_to_their_batch_and_its_step() {
 fn a_pass_without_arrows_has_steps() {
     let batches =
         vec![Batch { made: None, ..batch(0, (0, 0), 5, 9) }, Batch { made: None, ..batch(1, (0, 0), 20, 24) }];
-    let events = events(vec![News { batches, ..News::default() }]);
+    let events = events(vec![Update { batches, ..Update::default() }]);
     let names: Vec<_> =
         events.iter().filter(|event| event["ph"] == "X").map(|event| event["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["waits: queue", "step", "waits: queue", "step"]);
@@ -76,7 +76,7 @@ fn a_pass_without_arrows_has_steps() {
 #[test]
 fn what_is_waited_around_the_loader_comes_in_front_of_the_step() {
     let late = Batch { beside: Shares::of(Cause::Transfer, at(4)), ..batch(1, (9, 20), 19, 24) };
-    let events = events(vec![News { batches: vec![batch(0, (0, 8), 5, 9), late], ..News::default() }]);
+    let events = events(vec![Update { batches: vec![batch(0, (0, 8), 5, 9), late], ..Update::default() }]);
     let slices: Vec<_> = events.iter().filter(|event| event["ph"] == "X" && event["tid"] == CONSUMER).collect();
     let told: Vec<_> = slices
         .iter()
@@ -88,9 +88,13 @@ fn what_is_waited_around_the_loader_comes_in_front_of_the_step() {
 
 #[test]
 fn a_pass_that_takes_the_place_of_another_comes_behind_it() {
-    let news =
-        |anew| News { anew, batches: vec![batch(0, (0, 8), 5, 9)], chunks: vec![chunk(0, 0, 6, 7)], ..News::default() };
-    let events = events(vec![news(false), news(true)]);
+    let update = |anew| Update {
+        anew,
+        batches: vec![batch(0, (0, 8), 5, 9)],
+        chunks: vec![chunk(0, 0, 6, 7)],
+        ..Update::default()
+    };
+    let events = events(vec![update(false), update(true)]);
     let slices = |name: &str| {
         let slices = events.iter().filter(|event| event["ph"] == "X" && event["name"] == name);
         slices.map(|event| event["ts"].as_f64().unwrap()).collect::<Vec<_>>()

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Coordinator;
-use crate::cx::{Made, Who};
+use crate::cx::{Evaluation, EvaluatorId};
 use crate::exec::remote::{Delivery, Evaluated};
 use crate::units::Bytes;
 use crate::workers::control::{Done, Need};
@@ -35,13 +35,13 @@ impl<C: Carrier> Coordinator<C> {
             self.queue.answer_times.note(since.elapsed());
         }
         let host = self.recorder.number_of_host(&self.workers.node(number));
-        let made = Made {
-            who: Who { number: u32::try_from(number).unwrap_or(u32::MAX), host },
+        let made = Evaluation {
+            who: EvaluatorId { number: u32::try_from(number).unwrap_or(u32::MAX), host },
             bytes: used as u64,
             slowest: evaluated.slowest,
             off: evaluated.off,
             lost: job.lost.take(),
-            ..Made::now(took.saturating_sub(opened))
+            ..Evaluation::now(took.saturating_sub(opened))
         };
         let delivery = Delivery { bytes, evaluated, made, task };
         match job.deliver.part(&delivery) {

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::piece::Piece;
+use super::group::ElementGroup;
 
 /// Waits of a thread outside its functions, and the data that it received from stores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Off {
+pub(crate) struct ThreadWaits {
     /// Nanoseconds of waits for blocks of stores.
     pub(crate) store_ns: u64,
     /// Number of awaited blocks, number of repeated requests for them, and their bytes.
@@ -27,7 +27,7 @@ pub(crate) struct Off {
 }
 
 thread_local! {
-    static OFF: Cell<Off> = const { Cell::new(Off { store_ns: 0, requests: 0, retries: 0, store_bytes: 0, lock_ns: 0, queued_ns: 0 }) };
+    static OFF: Cell<ThreadWaits> = const { Cell::new(ThreadWaits { store_ns: 0, requests: 0, retries: 0, store_bytes: 0, lock_ns: 0, queued_ns: 0 }) };
     /// Time that this thread had waited for a core, and the time of the reading.
     static QUEUED: Cell<Option<(Instant, Duration)>> = const { Cell::new(None) };
     static NUMBER: Cell<u32> = const { Cell::new(0) };
@@ -36,7 +36,7 @@ thread_local! {
 /// Counts a wait for a block of a store.
 pub(crate) fn waited_for_store(time: Duration, retries: u64, bytes: u64) {
     let off = OFF.get();
-    OFF.set(Off {
+    OFF.set(ThreadWaits {
         store_ns: off.store_ns + time.as_nanos() as u64,
         requests: off.requests + 1,
         retries: off.retries + retries,
@@ -48,7 +48,7 @@ pub(crate) fn waited_for_store(time: Duration, retries: u64, bytes: u64) {
 /// Counts a wait for the interpreter's lock.
 pub(crate) fn waited_for_lock(time: Duration) {
     let off = OFF.get();
-    OFF.set(Off { lock_ns: off.lock_ns + time.as_nanos() as u64, ..off });
+    OFF.set(ThreadWaits { lock_ns: off.lock_ns + time.as_nanos() as u64, ..off });
 }
 
 /// Sets the number of this evaluating thread in its pool.
@@ -56,7 +56,7 @@ pub(crate) fn number_thread(number: usize) {
     NUMBER.set(u32::try_from(number).unwrap_or(u32::MAX));
 }
 
-impl Off {
+impl ThreadWaits {
     /// Returns the counts of this thread so far.
     pub(crate) fn here() -> Self {
         OFF.get()
@@ -83,7 +83,7 @@ impl Off {
 
 /// Evaluator of elements: a thread of this process, or a worker process, by number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Who {
+pub(crate) struct EvaluatorId {
     pub(crate) number: u32,
     /// Index of the worker's machine in the recorder's list. `None` for this machine.
     pub(crate) host: Option<u16>,
@@ -91,26 +91,26 @@ pub(crate) struct Who {
 
 /// The evaluation of a chunk.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Made {
+pub(crate) struct Evaluation {
     /// Times at which the evaluation began and at which the chunk was ready.
     pub(crate) begun: Instant,
     pub(crate) done: Instant,
-    pub(crate) who: Who,
+    pub(crate) who: EvaluatorId,
     /// Bytes of the chunk in transfer memory. 0 if nothing is copied.
     pub(crate) bytes: u64,
-    /// The slowest piece of the chunk.
-    pub(crate) slowest: Option<Piece>,
-    pub(crate) off: Off,
+    /// The slowest group of the chunk.
+    pub(crate) slowest: Option<ElementGroup>,
+    pub(crate) off: ThreadWaits,
     /// Times at which an earlier worker received the chunk and died. `None` if no worker died.
     pub(crate) lost: Option<(Instant, Instant)>,
 }
 
-impl Made {
+impl Evaluation {
     /// Returns the evaluation of a chunk that took `took` and is ready now.
     pub(crate) fn now(took: Duration) -> Self {
         let done = Instant::now();
         let begun = done.checked_sub(took).unwrap_or(done);
-        let (who, off) = (Who::default(), Off::default());
+        let (who, off) = (EvaluatorId::default(), ThreadWaits::default());
         Self { begun, done, who, bytes: 0, slowest: None, off, lost: None }
     }
 
@@ -134,7 +134,7 @@ const LONG: Duration = Duration::from_millis(2);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch {
     begun: Instant,
-    off: Off,
+    off: ThreadWaits,
     queued: Duration,
 }
 
@@ -146,17 +146,17 @@ impl Watch {
             Some((at, queued)) if begun - at < LONG => queued,
             _ => queued_at(begun),
         };
-        Self { begun, off: Off::here(), queued }
+        Self { begun, off: ThreadWaits::here(), queued }
     }
 
     /// Returns the evaluation of the chunk since the start. Must run on the thread that called [`start`](Self::start).
-    pub(crate) fn made(self, slowest: Option<Piece>) -> Made {
-        let who = Who { number: NUMBER.get(), host: None };
+    pub(crate) fn end(self, slowest: Option<ElementGroup>) -> Evaluation {
+        let who = EvaluatorId { number: NUMBER.get(), host: None };
         let (begun, done) = (self.begun, Instant::now());
         let took = done - begun;
         let queued = if took < LONG { Duration::ZERO } else { queued_at(done).saturating_sub(self.queued).min(took) };
-        let off = Off { queued_ns: queued.as_nanos() as u64, ..Off::here().since(self.off) };
-        Made { begun, done, who, bytes: 0, slowest, off, lost: None }
+        let off = ThreadWaits { queued_ns: queued.as_nanos() as u64, ..ThreadWaits::here().since(self.off) };
+        Evaluation { begun, done, who, bytes: 0, slowest, off, lost: None }
     }
 }
 

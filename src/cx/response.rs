@@ -4,7 +4,7 @@ use std::time::Instant;
 
 /// A response to the consumer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Given {
+pub(crate) struct Response {
     /// Number of the first element in this run, and the number of elements.
     pub(crate) first: u64,
     pub(crate) count: usize,

@@ -4,14 +4,14 @@ use super::waits::Shares;
 
 /// Waits of the training loop outside the loader.
 #[derive(Debug, Default)]
-pub(super) struct Beside {
+pub(super) struct OutsideWaits {
     /// Sums at the last note.
     noted: Shares,
     /// Waits since the last recorded batch.
     pending: Shares,
 }
 
-impl Beside {
+impl OutsideWaits {
     /// Adds the increase of each sum since the last note. A sum that was corrected downward adds nothing until it exceeds its old maximum.
     pub(super) fn note(&mut self, so_far: Shares) {
         self.pending.add(so_far.since(self.noted));
@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn nothing_is_recorded_twice() {
-        let mut beside = Beside::default();
+        let mut beside = OutsideWaits::default();
         let ms = |lock: u64, transfer: u64| {
             let mut shares = Shares::of(Cause::Lock, Duration::from_millis(lock));
             shares.count(Cause::Transfer, Duration::from_millis(transfer));

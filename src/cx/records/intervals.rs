@@ -1,4 +1,4 @@
-//! Summaries of stretches of a run: tenths of a second for recent times, longer stretches for older times.
+//! Summaries of intervals of a run: tenths of a second for recent times, longer intervals for older times.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,23 +8,23 @@ use serde::{Deserialize, Serialize};
 use super::{Batch, Fill, WorkerMemory, memory, ns};
 use crate::cx::waits::Shares;
 
-/// Initial length of a stretch.
+/// Initial length of an interval.
 const TIME: Duration = Duration::from_millis(100);
-/// Number of kept stretches of each length: a minute of tenths of a second, an hour of seconds, ten hours of tens, and so on.
-/// The total covers a month and a half. The oldest [`TOGETHER`] stretches of a length are merged into a stretch of the next
+/// Number of kept intervals of each length: a minute of tenths of a second, an hour of seconds, ten hours of tens, and so on.
+/// The total covers a month and a half. The oldest [`TOGETHER`] intervals of a length are merged into an interval of the next
 /// length. The oldest of the last length are dropped.
 const KEPT: [usize; 5] = [600, 3600, 3600, 3600, 3600];
 const TOGETHER: usize = 10;
 
-/// Summary of a stretch of a run.
+/// Summary of an interval of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Stretch {
-    /// Times of its start and end after the start of the run. A stretch ends with a batch.
+pub(crate) struct Interval {
+    /// Times of its start and end after the start of the run. An interval ends with a batch.
     #[serde(with = "ns")]
     pub(crate) from: Duration,
     #[serde(with = "ns")]
     pub(crate) to: Duration,
-    /// Waits that ended during the stretch, by cause.
+    /// Waits that ended during the interval, by cause.
     #[serde(with = "ns::by_cause")]
     pub(crate) shares: Shares,
     /// Elements that the consumer received.
@@ -37,7 +37,7 @@ pub(crate) struct Stretch {
     /// The requests by number of filled places.
     #[serde(default, skip_serializing_if = "Fill::is_empty")]
     pub(crate) fill: Fill,
-    /// Resident bytes of this process at the end of the stretch, or the maximum of merged stretches. 0 if the system does not
+    /// Resident bytes of this process at the end of the interval, or the maximum of merged intervals. 0 if the system does not
     /// report them.
     pub(crate) memory: u64,
     /// Largest memory of workers that was observed.
@@ -45,21 +45,21 @@ pub(crate) struct Stretch {
     pub(crate) workers: WorkerMemory,
 }
 
-/// Summaries of all stretches of a run.
+/// Summaries of all intervals of a run.
 #[derive(Debug, Default)]
-pub(super) struct Stretches {
-    levels: [VecDeque<Stretch>; KEPT.len()],
-    present: Stretch,
-    /// Number of stretches that have ended.
+pub(super) struct Intervals {
+    levels: [VecDeque<Interval>; KEPT.len()],
+    present: Interval,
+    /// Number of intervals that have ended.
     ended: u64,
-    /// Self time of every stage at the start of the present stretch, in nanoseconds.
+    /// Self time of every stage at the start of the present interval, in nanoseconds.
     work: Vec<u64>,
     /// Memory of workers, as last reported.
     workers: WorkerMemory,
 }
 
-impl Stretches {
-    /// Adds a batch to the present stretch. Returns true if the stretch is over.
+impl Intervals {
+    /// Adds a batch to the present interval. Returns true if the interval is over.
     pub(super) fn add(&mut self, batch: &Batch) -> bool {
         let present = &mut self.present;
         present.shares.add(batch.shares);
@@ -79,61 +79,61 @@ impl Stretches {
         self.workers = memory;
     }
 
-    /// Ends the present stretch at time `at`. `work` is the work of each stage up to then.
+    /// Ends the present interval at time `at`. `work` is the work of each stage up to then.
     pub(super) fn close(&mut self, at: Duration, work: Vec<u64>) {
         let row = self.finished(at, &work);
         self.work = work;
-        self.present = Stretch { from: at, workers: self.workers, ..Stretch::default() };
+        self.present = Interval { from: at, workers: self.workers, ..Interval::default() };
         self.push(row);
     }
 
-    /// Adds a stretch that has ended.
-    pub(super) fn push(&mut self, stretch: Stretch) {
-        self.levels[0].push_back(stretch);
+    /// Adds an interval that has ended.
+    pub(super) fn push(&mut self, interval: Interval) {
+        self.levels[0].push_back(interval);
         self.ended += 1;
         self.thin();
     }
 
-    /// Returns all ended stretches, the oldest first.
-    pub(super) fn all(&self) -> Vec<Stretch> {
+    /// Returns all ended intervals, the oldest first.
+    pub(super) fn all(&self) -> Vec<Interval> {
         self.levels.iter().rev().flatten().cloned().collect()
     }
 
-    /// Returns all stretches, the oldest first. The present stretch is included as if it ended at `at`.
-    pub(super) fn with_present(&self, at: Duration, work: &[u64]) -> Vec<Stretch> {
+    /// Returns all intervals, the oldest first. The present interval is included as if it ended at `at`.
+    pub(super) fn with_present(&self, at: Duration, work: &[u64]) -> Vec<Interval> {
         let mut all = self.all();
         all.extend(self.present(at, work));
         all
     }
 
-    /// Returns the present stretch as if it ended at `at`, or `None` if it is empty.
-    pub(super) fn present(&self, at: Duration, work: &[u64]) -> Option<Stretch> {
+    /// Returns the present interval as if it ended at `at`, or `None` if it is empty.
+    pub(super) fn present(&self, at: Duration, work: &[u64]) -> Option<Interval> {
         let has_any = self.present.elements > 0 || self.present.shares != Shares::default();
         has_any.then(|| self.finished(at, work))
     }
 
-    /// Returns stretches that have ended since `seen` and still have their initial length. Advances `seen`.
-    pub(super) fn since(&self, seen: &mut u64) -> Vec<Stretch> {
+    /// Returns intervals that have ended since `cursor` and still have their initial length. Advances `cursor`.
+    pub(super) fn since(&self, cursor: &mut u64) -> Vec<Interval> {
         let gone = self.ended - self.levels[0].len() as u64;
-        let skip = seen.saturating_sub(gone) as usize;
-        *seen = self.ended;
+        let skip = cursor.saturating_sub(gone) as usize;
+        *cursor = self.ended;
         self.levels[0].iter().skip(skip).cloned().collect()
     }
 
-    fn finished(&self, at: Duration, work: &[u64]) -> Stretch {
+    fn finished(&self, at: Duration, work: &[u64]) -> Interval {
         let before = self.work.iter().copied().chain(std::iter::repeat(0));
         let seconds = |(now, before): (&u64, u64)| (now.saturating_sub(before) as f64 / 1e9) as f32;
         let work = work.iter().zip(before).map(seconds).collect();
-        Stretch { to: at, work, memory: memory::own(), ..self.present.clone() }
+        Interval { to: at, work, memory: memory::own(), ..self.present.clone() }
     }
 
-    /// Merges the oldest stretches of full levels.
+    /// Merges the oldest intervals of full levels.
     fn thin(&mut self) {
         for (level, kept) in KEPT.into_iter().enumerate() {
             if self.levels[level].len() <= kept {
                 return;
             }
-            let oldest = self.levels[level].drain(..TOGETHER).reduce(Stretch::with);
+            let oldest = self.levels[level].drain(..TOGETHER).reduce(Interval::with);
             match self.levels.get_mut(level + 1) {
                 Some(next) => next.extend(oldest),
                 None => return,
@@ -142,8 +142,8 @@ impl Stretches {
     }
 }
 
-impl Stretch {
-    /// Merges this stretch with the next.
+impl Interval {
+    /// Merges this interval with the next.
     fn with(mut self, next: Self) -> Self {
         self.to = next.to;
         self.shares.add(next.shares);
@@ -158,11 +158,11 @@ impl Stretch {
     }
 }
 
-/// Returns the maximum bytes of the stretches of a pipeline of `stages` stages.
+/// Returns the maximum bytes of the intervals of a pipeline of `stages` stages.
 #[cfg(test)]
 pub(super) fn most_bytes(stages: usize) -> usize {
-    let stretches = KEPT.iter().map(|kept| kept + TOGETHER).sum::<usize>();
-    stretches * (size_of::<Stretch>() + stages * size_of::<f32>())
+    let intervals = KEPT.iter().map(|kept| kept + TOGETHER).sum::<usize>();
+    intervals * (size_of::<Interval>() + stages * size_of::<f32>())
 }
 
 #[cfg(test)]
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn stretches_that_are_long_ago_go_together_and_nothing_is_lost() {
-        let mut stretches = Stretches::default();
+        let mut intervals = Intervals::default();
         let runs = 20_000_u64;
         for number in 1..=runs {
             let at = TIME * number as u32;
@@ -186,11 +186,11 @@ mod tests {
                 shares: Shares::of(Cause::Queue, TIME / 8),
                 beside: Shares::of(Cause::Transfer, TIME / 8),
             };
-            assert!(stretches.add(&batch));
-            stretches.workers_use(WorkerMemory { heaps: number, shared: 1, budget: 2 * runs });
-            stretches.close(at, vec![number * 50_000_000, 0]);
+            assert!(intervals.add(&batch));
+            intervals.workers_use(WorkerMemory { heaps: number, shared: 1, budget: 2 * runs });
+            intervals.close(at, vec![number * 50_000_000, 0]);
         }
-        let rows = stretches.with_present(TIME * runs as u32, &[]);
+        let rows = intervals.with_present(TIME * runs as u32, &[]);
         // A minute of tenths of a second; earlier times in seconds.
         assert!((600 + 1940..=610 + 1940).contains(&rows.len()), "{}", rows.len());
         assert!(rows.windows(2).all(|rows| rows[0].to == rows[1].from), "no gap, and in order");
