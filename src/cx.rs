@@ -9,6 +9,7 @@
 //! interpreter's lock. The owner of the context chooses when to hand its counts to the shared [`Recorder`].
 
 pub(crate) mod clock;
+mod component;
 mod element_id;
 mod evaluation;
 mod group;
@@ -26,6 +27,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use self::clock::Begun;
+pub(crate) use self::component::ComponentCounts;
 pub(crate) use self::element_id::ElementId;
 pub(crate) use self::evaluation::waited_for_store;
 pub(crate) use self::evaluation::{Evaluation, EvaluatorId, ThreadWaits, Watch, number_thread};
@@ -85,6 +87,8 @@ pub struct Cx {
     waiting: Waiting,
     slowest: Box<SlowestGroup>,
     element: Option<ElementId>,
+    /// Counts of components, by the id of the component's last stage. Empty until a mix counts.
+    components: Vec<ComponentCounts>,
 }
 
 /// A callback to run before this thread waits for other threads.
@@ -136,6 +140,7 @@ impl Cx {
             waiting: Waiting::default(),
             slowest: Box::default(),
             element: None,
+            components: Vec::new(),
         }
     }
 
@@ -286,6 +291,15 @@ impl Cx {
             tally.counts.elements += elements;
             tally.counts.bytes += bytes;
         }
+    }
+
+    /// Returns the counts of a component whose last stage is number `last` here. Returns `None` if nothing is counted.
+    #[inline]
+    pub(crate) fn component(&mut self, last: usize) -> Option<&mut ComponentCounts> {
+        if self.components.is_empty() {
+            self.components.resize(self.tally.len(), ComponentCounts::default());
+        }
+        self.components.get_mut(self.base + last)
     }
 
     /// Registers a callback that runs each time before this thread waits for elements from other threads.
@@ -439,6 +453,10 @@ impl Cx {
             let mut totals = recorder.stages();
             let scales = self.samples.each_mut().map(Sample::close);
             totals.iter_mut().zip(&mut self.tally).for_each(|(total, own)| own.hand_over(scales, self.ahead, total));
+            drop(totals);
+            if !self.components.is_empty() {
+                recorder.add_components(&mut self.components);
+            }
             self.last_flush = Instant::now();
         }
     }

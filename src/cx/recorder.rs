@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::Cause;
+use super::component::ComponentCounts;
 use super::evaluation::ThreadWaits;
 use super::outside_waits::OutsideWaits;
 use super::records::{Cursor, Records, Snapshot, Taken, Update};
@@ -87,6 +88,8 @@ impl Default for StageTally {
 pub struct Recorder {
     stages: Mutex<Vec<StageTally>>,
     pub(super) notes: Mutex<Vec<(String, u64)>>,
+    /// Counts of components, by the id of the component's last stage. Empty without a mix of streams.
+    components: Mutex<Vec<ComponentCounts>>,
     waits: Waits,
     beside: Mutex<OutsideWaits>,
     /// Records of batches and chunks. `None` if none are kept.
@@ -121,6 +124,7 @@ impl Default for Recorder {
         Self {
             stages: Mutex::default(),
             notes: Mutex::default(),
+            components: Mutex::default(),
             waits,
             beside: Mutex::default(),
             records,
@@ -226,6 +230,19 @@ impl Recorder {
     /// Returns the counted remarks so far (`"sequences split"`, `"bad records skipped"`), in order of first occurrence.
     pub fn notes(&self) -> Vec<(String, u64)> {
         self.notes.locked().clone()
+    }
+
+    /// Returns the counts of components so far, by the id of the component's last stage. Empty without a mix of streams.
+    pub(crate) fn components(&self) -> Vec<ComponentCounts> {
+        self.components.locked().clone()
+    }
+
+    /// Adds the counts of a thread and resets its amounts.
+    pub(super) fn add_components(&self, own: &mut [ComponentCounts]) {
+        let mut all = self.components.locked();
+        let stages = all.len().max(own.len());
+        all.resize(stages, ComponentCounts::default());
+        all.iter_mut().zip(own).for_each(|(total, own)| own.hand_over(total));
     }
 
     /// Returns up to `most` of the longest waits so far, the longest first.

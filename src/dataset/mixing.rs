@@ -178,6 +178,8 @@ pub(crate) struct Mixing {
     column: Option<String>,
     at_end: AtEnd,
     budget: Vec<(usize, u64)>,
+    /// Names of the parts, if given.
+    names: Vec<String>,
 }
 
 impl MixOptions {
@@ -195,6 +197,7 @@ impl MixOptions {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if counts differ, or if a name is unknown or occurs twice.
     pub(crate) fn of_parts(self, count: usize) -> Result<Mixing> {
         let Self { exact, weights, schedule, by, column, at_end, budget, names } = self;
+        let given = names.clone().unwrap_or_default();
         let names = names.unwrap_or_else(|| (0..count).map(|number| number.to_string()).collect());
         if names.len() != count {
             return Err(Error::config(format!("{} names for {count} parts", names.len())));
@@ -216,7 +219,7 @@ impl MixOptions {
         let limit = |(name, Count(limit)): (String, Count)| Ok((number_of(&name, &names)?, limit));
         let budget =
             budget.map_or_else(Vec::new, |Map(budget)| budget).into_iter().map(limit).collect::<Result<_>>()?;
-        Ok(Mixing { weights, column: (by == Unit::Tokens).then_some(column), at_end, budget })
+        Ok(Mixing { weights, column: (by == Unit::Tokens).then_some(column), at_end, budget, names: given })
     }
 }
 
@@ -235,13 +238,13 @@ impl Mixing {
             return Err(Error::config(format!("a mix with random access has no `{option}`"))
                 .help("make the parts streams: `to_iter` as their last stage; in Python, `to_iter_dataset()` and `IterDataset.mix`"));
         }
-        let mixed = Mix::new(parts).weighted(self.weights);
+        let mixed = Mix::new(parts).weighted(self.weights).named(self.names);
         Ok(if self.at_end == AtEnd::Stop { mixed } else { mixed.at_end(self.at_end) })
     }
 
     /// Mixes streams.
     pub(crate) fn over_streams<D: IterDataset>(self, parts: Vec<D>) -> IterMix<D> {
-        let mixed = mix(parts).weighted(self.weights).at_end(self.at_end);
+        let mixed = mix(parts).weighted(self.weights).at_end(self.at_end).named(self.names);
         let mixed = match self.column {
             Some(column) => mixed.by_tokens(column),
             None => mixed,

@@ -151,6 +151,12 @@ pub trait Describe {
         None
     }
 
+    /// Returns the names of the parents, if the stage is a mix and counts its components in the report.
+    #[doc(hidden)]
+    fn components(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Returns a remark for the report, with the reason, if the stage is slower than possible or often misused.
     fn remark(&self) -> Option<String> {
         None

@@ -8,3 +8,8 @@ pub(crate) enum Weights {
     Exact(Vec<f64>),
     Scheduled(Schedule),
 }
+
+/// Returns the names of the datasets of a mix: `given`, or numbers from 0 in place of missing names.
+pub(crate) fn component_names(given: &[String], count: usize) -> Vec<String> {
+    (0..count).map(|number| given.get(number).cloned().unwrap_or_else(|| number.to_string())).collect()
+}

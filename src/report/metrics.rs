@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Cause, Report, StageReport};
+use super::{Cause, ComponentReport, Report, StageReport};
 use crate::exec::WorkersReport;
 
 /// Unit of a metric.
@@ -144,6 +144,9 @@ families! {
     STAGE_BLOCKED = by("stage", counter("stage_blocked_s", Unit::Seconds, "The part of a stage's work that was spent blocked on a disk, a network or a sleep."));
     STAGE_ELEMENTS = by("stage", counter("stage_elements", Unit::None, "Elements that left a stage."));
     STAGE_RATE = by("stage", gauge("stage_elements_per_s", Unit::None, "Elements that left a stage per second of the run."));
+    COMPONENT_ELEMENTS = by("component", counter("component_elements", Unit::None, "Elements that a mix took from a component."));
+    COMPONENT_TOKENS = by("component", counter("component_tokens", Unit::None, "Tokens of these elements, where the mix counts tokens."));
+    COMPONENT_EPOCHS = by("component", gauge("component_epochs", Unit::None, "Epochs of a component that a mix has read to the end and begun again."));
     NOTES = by("note", counter("notes", Unit::None, "Counted remarks: bad records skipped, sequences split, workers replaced and why."));
 }
 
@@ -194,6 +197,7 @@ impl Report {
         self.packed(&mut list);
         self.workers.iter().for_each(|workers| of_workers(workers, &mut list));
         of_stages(&self.stages, &mut list);
+        of_components(&self.components, &mut list);
         let mut notes = BTreeMap::<&str, u64>::new();
         self.notes.iter().for_each(|(what, count)| *notes.entry(what).or_default() += count);
         notes.into_iter().for_each(|(what, count)| list.of(&NOTES, what, count as f64));
@@ -239,6 +243,18 @@ fn of_workers(workers: &WorkersReport, list: &mut List) {
     list.count(&HANDED_OVER, workers.handed_over_bytes);
     list.count(&COPIES, workers.copies);
     workers.links.iter().for_each(|link| list.of(&LINK, &*link.host, link.wire_bytes as f64));
+}
+
+fn of_components(components: &[ComponentReport], list: &mut List) {
+    let mut each = |family, figure: fn(&ComponentReport) -> Option<u64>| {
+        for component in components {
+            let label = format!("{}_{}", component.mix, component.name);
+            figure(component).into_iter().for_each(|figure| list.of(family, label.clone(), figure as f64));
+        }
+    };
+    each(&COMPONENT_ELEMENTS, |component| Some(component.elements));
+    each(&COMPONENT_TOKENS, |component| component.tokens);
+    each(&COMPONENT_EPOCHS, |component| component.epochs);
 }
 
 fn of_stages(stages: &[StageReport], list: &mut List) {

@@ -8,6 +8,7 @@ mod advised;
 mod causes;
 mod cells;
 mod command;
+mod components;
 mod decoding;
 pub(crate) mod format;
 mod hosts;
@@ -36,6 +37,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use cells::Cells;
+pub use components::ComponentReport;
 pub(crate) use decoding::remedy;
 pub(crate) use meter::ConsumerMeter;
 pub use metrics::{Family, Kind, Metric, Unit};
@@ -93,6 +95,9 @@ pub struct Report {
     pub decisions: Vec<Decision>,
     /// Every stage, by id: sources first.
     pub stages: Vec<StageReport>,
+    /// Components of every mix.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub components: Vec<ComponentReport>,
     /// Counted remarks: sequences split, records skipped, ….
     pub notes: Vec<(String, u64)>,
     /// Remarks of stages on themselves, such as the reason for an engine slower than the best.
@@ -355,6 +360,7 @@ impl Report {
             is_tuned: run.is_tuned(),
             decisions: run.decisions(),
             stages,
+            components: components::of(pipeline, &totals, recorder),
             remarks: remarks(pipeline).into_iter().chain(blocks(&notes)).chain(decoding::remarks(&notes)).collect(),
             notes,
             verdict: Verdict::default(),

@@ -79,6 +79,9 @@ impl fmt::Display for Report {
         for line in self.stages.iter().rev().filter_map(super::hosts::line) {
             wrapped(f, "  ", &line)?;
         }
+        for line in super::components::lines(&self.components) {
+            wrapped(f, "mix ", &line)?;
+        }
         if !self.notes.is_empty() {
             let note = |(what, n): &(String, u64)| format!("{what} {}", unbroken(&count(*n as f64)));
             let notes: Vec<_> = self.notes.iter().map(note).collect();
@@ -182,7 +185,7 @@ pub(super) fn gain(speedup: f64) -> String {
 const NO_BREAK: char = '\u{a0}';
 
 /// Joins a number and its unit with [`NO_BREAK`].
-fn unbroken(number: &str) -> String {
+pub(super) fn unbroken(number: &str) -> String {
     number.replace(' ', &NO_BREAK.to_string())
 }
 

@@ -86,6 +86,12 @@ pub trait IterCombine<P: Parents>: Send + Sync {
     /// Returns the arguments that shape the stream: see [`Describe::params`].
     fn params(&self) -> String;
 
+    /// Returns the names of `count` parents, if the report counts their elements.
+    fn components(&self, count: usize) -> Vec<String> {
+        let _ = count;
+        Vec::new()
+    }
+
     /// Checks the arguments for `count` parents: see [`Describe::check`].
     ///
     /// # Errors
@@ -136,6 +142,9 @@ impl<P: Parents, C: IterCombine<P>> Stage for IterCombined<P, C> {
 impl<P: Parents, C: IterCombine<P>> Describe for IterCombined<P, C> {
     fn params(&self) -> String {
         self.combine.params()
+    }
+    fn components(&self) -> Vec<String> {
+        self.combine.components(self.parents.stages().len())
     }
     fn check(&self) -> Result<()> {
         self.combine.check(self.parents.stages().len())

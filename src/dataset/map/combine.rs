@@ -25,6 +25,13 @@ pub trait Combine: Send + Sync {
     /// Returns the arguments that shape the order of `count` datasets: see [`Describe::params`].
     fn params(&self, count: usize) -> String;
 
+    /// Returns the names of `count` datasets, if the report counts their elements.
+    #[doc(hidden)]
+    fn components(&self, count: usize) -> Vec<String> {
+        let _ = count;
+        Vec::new()
+    }
+
     /// Returns the number of elements in one epoch.
     fn len(&self) -> u64;
 
@@ -90,6 +97,9 @@ impl<D: MapDataset, C: Combine> Stage for Combined<D, C> {
 impl<D: MapDataset, C: Combine> Describe for Combined<D, C> {
     fn params(&self) -> String {
         self.combine.params(self.parents.count())
+    }
+    fn components(&self) -> Vec<String> {
+        self.combine.components(self.parents.count())
     }
     fn check(&self) -> Result<()> {
         self.combine.check(&self.parents.lens().collect::<Vec<_>>())

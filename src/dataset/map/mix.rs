@@ -3,7 +3,7 @@ use super::combine::{Combine, Combined};
 use super::parents::Parents;
 use crate::dataset::INFINITE;
 use crate::dataset::at_end::AtEnd;
-use crate::dataset::weights::Weights;
+use crate::dataset::weights::{Weights, component_names};
 use crate::error::{Error, Result};
 use crate::rng::{MixOrder, PiecewiseOrder, Schedule};
 
@@ -38,6 +38,8 @@ pub struct WeightedChoice {
     /// `None` if all are equal.
     weights: Option<Weights>,
     at_end: AtEnd,
+    /// Names of the datasets for the report, if given.
+    names: Vec<String>,
     plan: Option<Plan>,
 }
 
@@ -56,7 +58,7 @@ enum Order {
 impl<D: MapDataset> Mix<D> {
     /// Mixes equal numbers of elements of all `datasets`.
     pub fn new(datasets: Vec<D>) -> Self {
-        let combine = WeightedChoice { weights: None, at_end: AtEnd::Stop, plan: None };
+        let combine = WeightedChoice { weights: None, at_end: AtEnd::Stop, names: Vec::new(), plan: None };
         Self { parents: Parents::new(datasets), combine }.planned()
     }
 
@@ -95,6 +97,12 @@ impl<D: MapDataset> Mix<D> {
     pub fn at_end(mut self, at_end: AtEnd) -> Self {
         self.combine.at_end = at_end;
         self.planned()
+    }
+
+    /// Sets the names of the datasets in the report. By default, datasets are named by their numbers, from 0.
+    pub fn named<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.combine.names = names.into_iter().map(Into::into).collect();
+        self
     }
 
     /// Plans the mix. If that fails, the mix is empty and `check` returns the error.
@@ -142,6 +150,9 @@ impl Combine for WeightedChoice {
             Some(Weights::Exact(weights)) => format!("{count}, exact_weights={weights:?}{at_end}"),
             Some(Weights::Scheduled(schedule)) => format!("{count}, schedule={schedule}{at_end}"),
         }
+    }
+    fn components(&self, count: usize) -> Vec<String> {
+        component_names(&self.names, count)
     }
     fn len(&self) -> u64 {
         self.plan.as_ref().map_or(0, |plan| plan.len)

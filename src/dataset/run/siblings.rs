@@ -138,6 +138,13 @@ impl<I: DatasetIterator> Siblings<I> {
         self.0.len()
     }
 
+    /// Returns the last stage id of each parent, relative to the first stage id of the first parent. `end` is the id
+    /// after the last stage of the last parent.
+    pub(in crate::dataset) fn last_stages(&self, end: usize) -> Vec<usize> {
+        let ends = self.0.iter().skip(1).map(|(_, offset)| *offset).chain([end]);
+        ends.map(|end| end.saturating_sub(1)).collect()
+    }
+
     pub(in crate::dataset) fn next(&mut self, k: usize, cx: &mut Cx) -> Result<Option<I::Item>> {
         let (parent, offset) = &mut self.0[k];
         cx.within(*offset, |cx| parent.next(cx))

@@ -45,6 +45,7 @@ pub(super) fn nothing() -> Report {
         is_tuned: false,
         decisions: Vec::new(),
         stages: Vec::new(),
+        components: Vec::new(),
         notes: Vec::new(),
         remarks: Vec::new(),
         verdict: Verdict::default(),

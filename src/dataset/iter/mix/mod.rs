@@ -16,7 +16,7 @@ use crate::cx::StageId;
 use crate::dataset::at_end::AtEnd;
 use crate::dataset::plan::{Branches, Plan, PlanOf, Planning};
 use crate::dataset::run::siblings::Siblings;
-use crate::dataset::weights::Weights;
+use crate::dataset::weights::{Weights, component_names};
 use crate::error::{Error, Result};
 use crate::rng::{MixOrder, Row, Schedule, TokenTurns, Turns};
 
@@ -41,7 +41,8 @@ use crate::rng::{MixOrder, Row, Schedule, TokenTurns, Turns};
 pub fn mix<D: IterDataset>(datasets: impl IntoIterator<Item = D>) -> IterMix<D> {
     let parents: Vec<D> = datasets.into_iter().collect();
     let weights = Weights::LikeGrain(vec![1.0; parents.len()]);
-    let order = WeightedTurns { weights, column: None, at_end: AtEnd::Stop, budget: BTreeMap::new() };
+    let order =
+        WeightedTurns { weights, column: None, at_end: AtEnd::Stop, budget: BTreeMap::new(), names: Vec::new() };
     IterCombined::new(parents, order)
 }
 
@@ -58,6 +59,8 @@ pub struct WeightedTurns {
     at_end: AtEnd,
     /// Limits, by the numbers of the datasets.
     budget: BTreeMap<usize, u64>,
+    /// Names of the datasets for the report, if given.
+    names: Vec<String>,
 }
 
 impl<D> IterMix<D> {
@@ -112,6 +115,12 @@ impl<D> IterMix<D> {
     /// The mix then ends with [`AtEnd::Stop`]. Otherwise the weight of the dataset is divided among the others.
     pub fn budget(mut self, which: usize, limit: u64) -> Self {
         self.combine.budget.insert(which, limit);
+        self
+    }
+
+    /// Sets the names of the datasets in the report. By default, datasets are named by their numbers, from 0.
+    pub fn named<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.combine.names = names.into_iter().map(Into::into).collect();
         self
     }
 }
@@ -194,6 +203,9 @@ impl<D: IterDataset> IterCombine<Vec<D>> for WeightedTurns {
             params += &format!(", budget={:?}", self.budget);
         }
         params
+    }
+    fn components(&self, datasets: usize) -> Vec<String> {
+        component_names(&self.names, datasets)
     }
     fn check(&self, datasets: usize) -> Result<()> {
         self.check_budget(datasets)?;

@@ -20,6 +20,8 @@ pub struct IterMixIter<I: DatasetIterator> {
     stop: bool,
     /// Whether a position and the parents' positions determine the next elements.
     is_plain: bool,
+    /// The last stage id of each parent, by which the report counts its elements.
+    lasts: Box<[usize]>,
     stage: StageId,
 }
 
@@ -71,7 +73,8 @@ impl<I: DatasetIterator> IterMixIter<I> {
         is_plain: bool,
         stage: StageId,
     ) -> Self {
-        Self { parents, turns, ends, entries, stop: false, is_plain, stage }
+        let lasts = parents.last_stages(stage.index()).into();
+        Self { parents, turns, ends, entries, stop: false, is_plain, lasts, stage }
     }
 
     fn next_turn(&mut self) -> Result<Option<usize>> {
@@ -115,16 +118,29 @@ impl<I: DatasetIterator> IterMixIter<I> {
             return Err(cx.blame(self.stage, "mix", error));
         }
         self.ends.epochs[which] += 1;
+        self.show(which, cx);
         Ok(element)
     }
 
+    /// Passes the restarts and the end of a parent to the report.
+    #[cold]
+    fn show(&self, which: usize, cx: &mut Cx) {
+        if let Some(counts) = cx.component(self.lasts[which]) {
+            counts.restarts = self.ends.epochs.get(which).copied().unwrap_or_default();
+            counts.has_ended = self.ends.has_ended[which];
+        }
+    }
+
     /// Ends a parent, or the mix.
-    fn end(&mut self, which: usize) -> Result<()> {
+    fn end(&mut self, which: usize, cx: &mut Cx) -> Result<()> {
+        self.ends.has_ended[which] = self.ends.at_end != AtEnd::Stop;
+        if let Some(counts) = cx.component(self.lasts[which]) {
+            counts.has_ended = true;
+        }
         if self.ends.at_end == AtEnd::Stop {
             self.stop = true;
             return Ok(());
         }
-        self.ends.has_ended[which] = true;
         match &mut self.turns {
             Counted::Elements(turns) => turns.end(which),
             Counted::Tokens(turns, _) => turns.end(which),
@@ -185,13 +201,17 @@ impl<I: DatasetIterator> IterMixIter<I> {
 }
 
 impl<I: DatasetIterator<Item: 'static>> IterMixIter<I> {
-    /// Counts an element of a parent.
-    fn count(&mut self, which: usize, element: &I::Item) -> Result<()> {
+    /// Counts an element of a parent. Returns its tokens, if the mix counts tokens.
+    fn count(&mut self, which: usize, element: &I::Item) -> Result<u64> {
         match &mut self.turns {
             Counted::Elements(_) => self.ends.taken.get_mut(which).into_iter().for_each(|taken| *taken += 1),
-            Counted::Tokens(turns, column) => turns.take(which, cells_of(element as &dyn Any, column)?)?,
+            Counted::Tokens(turns, column) => {
+                let tokens = cells_of(element as &dyn Any, column)?;
+                turns.take(which, tokens)?;
+                return Ok(tokens);
+            }
         }
-        Ok(())
+        Ok(0)
     }
 }
 
@@ -207,11 +227,16 @@ impl<I: DatasetIterator<Item: 'static>> DatasetIterator for IterMixIter<I> {
             };
             let element = if self.is_spent(which) { None } else { self.read(which, cx)? };
             let Some(element) = element else {
-                self.end(which)?;
+                self.end(which, cx)?;
                 continue;
             };
-            if !self.is_plain {
-                self.count(which, &element).map_err(|error| cx.blame(self.stage, "mix", error))?;
+            let tokens = match self.is_plain {
+                true => 0,
+                false => self.count(which, &element).map_err(|error| cx.blame(self.stage, "mix", error))?,
+            };
+            if let Some(counts) = cx.component(self.lasts[which]) {
+                counts.elements += 1;
+                counts.tokens += tokens;
             }
             cx.produced(self.stage, 1, 0);
             return Ok(Some(element));
@@ -233,6 +258,7 @@ impl<I: DatasetIterator<Item: 'static>> DatasetIterator for IterMixIter<I> {
             self.restore_turns(index, progress).and_then(|()| self.parents.restore_first(parents, least, cx));
         restored.map_err(|error| cx.blame(self.stage, "mix", error))?;
         self.stop = stop;
+        (0..self.lasts.len()).for_each(|which| self.show(which, cx));
         Ok(())
     }
 }
