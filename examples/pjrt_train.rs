@@ -12,7 +12,6 @@ use gristmill::dataset::Remainder;
 use gristmill::demo::{corpus, tokenizer};
 use gristmill::device::{DevicePut, Placement, Plugin, PutOptions, discover, keep_freed_memory, site_packages};
 use gristmill::prelude::*;
-use gristmill::source::Jsonl;
 use gristmill::{Array, Buffer, Checkpoint, DType, Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +48,7 @@ fn main() -> Result<()> {
         Err(_) => Saved { batches: None, embed: initial(0), unembed: initial(7) },
     };
 
-    let source = Jsonl::options().columns(["text"]).open(&text)?.dataset();
+    let source = gristmill::jsonl(&text, ["text"])?;
     let rows = WindowPackOptions::new(64).over_long(OverLong::Split);
     let tokens = source.shuffle(42).tokenise(tokenizer()?, "text")?;
     let pipeline = tokens.to_iter().window_pack(rows).batch_with(8, Remainder::Drop);

@@ -28,6 +28,24 @@
 //! # Ok::<(), gristmill::Error>(())
 //! ```
 //!
+//! # From files on
+//! A function of the crate root opens the files of each format, under its name in pipeline files. Formats with named
+//! columns take a list of columns, or `..` for all. The types in [`source`] have more options.
+//!
+//! ```no_run
+//! use gristmill::prelude::*;
+//!
+//! # #[cfg(feature = "text")] {
+//! let packed = gristmill::jsonl("corpus/*.jsonl", ["text"])?
+//!     .shuffle(42)
+//!     .tokenise("gpt2.tokenizer.json", "text")?
+//!     .to_iter()
+//!     .window_pack(1024)
+//!     .batch(32);
+//! # drop(packed); }
+//! # Ok::<(), gristmill::Error>(())
+//! ```
+//!
 //! # Modules
 //! | module | what |
 //! |---|---|
@@ -152,3 +170,4 @@ pub use exec::{Executor, FailedElements, Runtime};
 pub use loader::{Load, Loader, LoaderBuilder};
 pub use part::{Deal, Part};
 pub use report::Report;
+pub use source::readers::*;

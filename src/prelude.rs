@@ -9,7 +9,21 @@
 //! # Ok::<(), gristmill::Error>(())
 //! ```
 //!
+//! Functions of the crate root open files, such as [`jsonl`](crate::jsonl) and `parquet`:
+//! ```no_run
+//! use gristmill::prelude::*;
+//! let batches = gristmill::jsonl("corpus/*.jsonl", ["text"])?.shuffle(42).to_iter().batch(32);
+//! # drop(batches);
+//! # Ok::<(), gristmill::Error>(())
+//! ```
+//!
 //! # Mistakes that do not compile
+//! A dataset with random access is not a stream; the error names [`to_iter`](MapDatasetExt::to_iter):
+//! ```compile_fail,E0599
+//! # use gristmill::prelude::*;
+//! let loader = gristmill::jsonl("corpus/*.jsonl", ["text"])?.shuffle(42).loader();
+//! # Ok::<(), gristmill::Error>(())
+//! ```
 //! A dataset that is never read is a warning, here an error:
 //! ```compile_fail
 //! #![deny(unused_must_use)]

@@ -9,6 +9,7 @@ use super::options::SinkOptions;
 use super::push::Sink;
 use super::report::SinkReport;
 use crate::checkpoint::{Checkpoint, fingerprint};
+use crate::dataset::iter::Elements;
 use crate::dataset::{IterDataset, Stage};
 use crate::element::Element;
 use crate::error::{Error, Result};
@@ -32,7 +33,7 @@ pub trait WriteTo: IterDataset<Item = Element> {
     }
 }
 
-impl<D: IterDataset<Item = Element>> WriteTo for D {}
+impl<D: Elements> WriteTo for D {}
 
 impl Sink {
     /// Opens a folder for the elements of a pipeline, and a loader that continues after the records in the folder.

@@ -1,7 +1,42 @@
 //! Column names: checks, and the message for a missing column.
 
+use std::ops::RangeFull;
+
 use crate::element::Name;
 use crate::error::{Error, Result};
+
+/// Columns to read: a list of names, or `..` for all columns.
+///
+/// The columns are known before files are opened, so a column whose type cannot be read is no error if it is left out.
+pub trait ColumnNames {
+    /// Returns the names, or `None` for all columns.
+    #[doc(hidden)]
+    fn names(self) -> Option<Vec<Name>>;
+}
+
+impl ColumnNames for RangeFull {
+    fn names(self) -> Option<Vec<Name>> {
+        None
+    }
+}
+
+impl<S: AsRef<str>> ColumnNames for &[S] {
+    fn names(self) -> Option<Vec<Name>> {
+        Some(self.iter().map(|name| Name::new(name.as_ref())).collect())
+    }
+}
+
+impl<S: AsRef<str>> ColumnNames for Vec<S> {
+    fn names(self) -> Option<Vec<Name>> {
+        self.as_slice().names()
+    }
+}
+
+impl<S: AsRef<str>, const N: usize> ColumnNames for [S; N] {
+    fn names(self) -> Option<Vec<Name>> {
+        self.as_slice().names()
+    }
+}
 
 /// Returns the name in `names` with the smallest edit distance to `name`, if that distance is small.
 pub(crate) fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

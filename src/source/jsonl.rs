@@ -17,7 +17,7 @@ use super::index::LineIndex;
 use super::index_cache::IndexCache;
 use super::json::{self, Fault, RecordFault, RepeatedNames, Wanted};
 use super::lines::LineOptions;
-use super::numbered::{File, Files, Numbered, named_source, source_options};
+use super::numbered::{File, Files, Numbered, named_source, reader, source_options};
 use crate::element::{Element, Name};
 use crate::error::{Error, Result};
 
@@ -128,6 +128,23 @@ impl JsonlOptions {
 }
 
 named_source!(Jsonl of Element);
+
+reader! {
+    /// Opens JSON Lines files, to read these fields of each record: see [`Jsonl`](crate::source::Jsonl).
+    ///
+    /// ```
+    /// use gristmill::prelude::*;
+    /// # let dir = std::env::temp_dir().join(format!("gristmill-doc-open-jsonl-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&dir).unwrap();
+    /// # let path = dir.join("a.jsonl");
+    /// std::fs::write(&path, "{\"id\": 1, \"text\": \"oat\"}\n{\"id\": 2, \"text\": \"rye\"}\n").unwrap();
+    /// let records = gristmill::jsonl(&path, ["text"])?;
+    /// assert_eq!(records.map(|record| record.text("text").unwrap().to_owned()).collect()?, ["oat", "rye"]);
+    /// # std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    jsonl: Jsonl by columns
+}
 
 /// Parser from lines to elements.
 #[derive(Clone)]

@@ -14,7 +14,7 @@ use super::formats::Format;
 use super::index::LineIndex;
 use super::index_cache::{IndexCache, Records};
 use super::index_stream;
-use super::numbered::{File, Files, Numbered, named_source, source_options};
+use super::numbered::{File, Files, Numbered, named_source, reader, source_options};
 use super::signs::no_text;
 use super::starts::Starts;
 use super::utf8;
@@ -260,6 +260,22 @@ impl Numbered for Plain {
 }
 
 named_source!(Lines of String);
+
+reader! {
+    /// Opens text files, with a record for each line: see [`Lines`](crate::source::Lines).
+    ///
+    /// ```
+    /// use gristmill::prelude::*;
+    /// # let dir = std::env::temp_dir().join(format!("gristmill-doc-open-lines-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&dir).unwrap();
+    /// # let path = dir.join("a.txt");
+    /// std::fs::write(&path, "oat\nrye\n").unwrap();
+    /// assert_eq!(gristmill::lines(&path)?.map(|line| line.len()).collect()?, [3, 3]);
+    /// # std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    lines: Lines
+}
 
 #[cfg(test)]
 mod tests {

@@ -24,6 +24,7 @@
 //! | WebDataset in gzip, zstd and LZ4 | [`WebDatasetStream`] | in order | `webdataset` |
 //! | MDS, read and written | [`Mds`] | by number | `mds` |
 //!
+//! The functions of the crate root, such as [`jsonl`](crate::jsonl()), open files as datasets, with default options.
 //! Sources with access by number implement [`RandomAccess`](crate::dataset::map::RandomAccess), and
 //! [`Source::new`](crate::dataset::map::Source::new) converts them into datasets. Crops and streams are already
 //! datasets. Paths may be files, globs, folders, URLs of [stores](crate::store) or lists of these: see [`find`].
@@ -143,6 +144,7 @@ exports! {
 }
 
 pub use bad_shards::{Shards, skip_bad_shards};
+pub use columns::ColumnNames;
 pub(crate) use content::Contents;
 pub(crate) use content::size;
 #[cfg(all(feature = "csv", feature = "compress"))]
@@ -159,6 +161,7 @@ pub use files::{Patterns, find};
 pub use formats::Format;
 #[cfg(feature = "spec")]
 pub(crate) use formats::SOURCES;
+pub(crate) use formats::readers;
 pub use index_cache::IndexCache;
 pub use json::RepeatedNames;
 pub use json_array::{JsonArray, JsonArrayOptions};

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use gristmill::prelude::*;
-use gristmill::source::Jsonl;
 use gristmill::spec::{Format, Pipeline};
 use gristmill::{Element, ElementSpec, Result, demo};
 
@@ -28,7 +27,7 @@ fn train(batch: Element) -> Result<()> {
 #[rustfmt::skip]
 fn example() -> Result<()> {
     // Shown:
-    let pipeline = Jsonl::options().columns(["text"]).open("corpus/*.jsonl")?.dataset()
+    let pipeline = gristmill::jsonl("corpus/*.jsonl", ["text"])?
         .shuffle(42)
         .tokenise("gpt2.tokenizer.json", "text")?
         .to_iter()

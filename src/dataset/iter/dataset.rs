@@ -1,6 +1,7 @@
 use super::{DatasetIterator, PartPassOf};
 use crate::dataset::plan::{PlanOf, Planning};
 use crate::dataset::stage::Stage;
+use crate::element::Element;
 use crate::error::Result;
 use crate::exec::Runtime;
 use crate::part::Part;
@@ -9,6 +10,11 @@ use crate::part::Part;
 ///
 /// A stream is a recipe over root elements. The [`Runtime`] decides which threads or processes evaluate them.
 /// The choice never changes the elements.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a stream of elements",
+    label = "not an `IterDataset`",
+    note = "a dataset with random access becomes a stream by `.to_iter()`"
+)]
 pub trait IterDataset: Stage + Send + Sync {
     /// Type of an element.
     type Item: Send + 'static;
@@ -56,6 +62,18 @@ pub trait IterDataset: Stage + Send + Sync {
         Ok(None)
     }
 }
+
+/// A stream of [`Element`]s. Traits for such streams bound their implementations by this trait, because the compiler
+/// shows its message for a method that they lack.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a stream of `Element`s",
+    label = "not an `IterDataset<Item = Element>`",
+    note = "a dataset with random access becomes a stream by `.to_iter()`"
+)]
+pub trait Elements: IterDataset<Item = Element> {}
+
+impl<D: IterDataset<Item = Element>> Elements for D {}
 
 /// Implements [`IterDataset`] for a stage that leaves its stream `$inner` unchanged.
 macro_rules! same_stream {

@@ -76,7 +76,7 @@ pub use self::stream_batch::{StreamBatch, StreamBatchIter};
 pub use self::window_shuffle::{IterWindowShuffle, IterWindowShuffleIter, WindowFlow, WindowShuffleState};
 pub use self::zip::{IterZip, IterZipAll, IterZipIter, ZipLength, ZipState, zip_all};
 #[doc(hidden)]
-pub use self::{combinators::IterDatasetExt, dataset::IterDataset, pass::DatasetIterator};
+pub use self::{combinators::IterDatasetExt, dataset::Elements, dataset::IterDataset, pass::DatasetIterator};
 pub use crate::dataset::map::filter::{FilterState, IterFilter};
 pub use crate::dataset::map::map::{IterMap, IterTryMap};
 pub use crate::dataset::map::random_map::{IterRandomMap, IterTryRandomMap};

@@ -35,6 +35,7 @@ use plan::GroupPlan;
 
 use super::bins::Fit;
 use crate::dataset::IterDataset;
+use crate::dataset::iter::Elements;
 use crate::dataset::iter::{Flowing, InOrder, IterMapped};
 use crate::element::Element;
 
@@ -134,4 +135,4 @@ pub trait Packing: IterDataset<Item = Element> + Sized {
     }
 }
 
-impl<D: IterDataset<Item = Element>> Packing for D {}
+impl<D: Elements> Packing for D {}

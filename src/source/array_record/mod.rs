@@ -33,7 +33,7 @@ pub use self::writer::{ArrayRecordWriter, ArrayRecordWriterOptions};
 use super::content::{self, Contents};
 use super::files::Patterns;
 use super::formats::Format;
-use super::numbered::{File, Files, Grouped, GroupedFiles, Numbered, Opening, named_source, source_options};
+use super::numbered::{File, Files, Grouped, GroupedFiles, Numbered, Opening, named_source, reader, source_options};
 use crate::element::Buffer;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mmap::{Access, prefetch};
@@ -292,3 +292,20 @@ impl Grouped for Chunks {
 }
 
 named_source!(ArrayRecord of Buffer);
+
+reader! {
+    /// Opens ArrayRecord files, whose records are bytes: see [`ArrayRecord`](crate::source::ArrayRecord).
+    ///
+    /// ```
+    /// use gristmill::prelude::*;
+    /// # use gristmill::{Array, Element, sink::{Sink, SinkFormat}};
+    /// # let dir = std::env::temp_dir().join(format!("gristmill-doc-open-array-record-{}", std::process::id()));
+    /// # let mut sink = Sink::options(SinkFormat::ArrayRecord).open(&dir)?;
+    /// # sink.write(Element::new().with("text", "oat"))?;
+    /// # sink.finish()?;
+    /// assert_eq!(gristmill::array_record(&dir)?.collect()?[0].as_bytes(), b"oat");
+    /// # std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    array_record: ArrayRecord
+}

@@ -34,7 +34,7 @@ use super::contained::contained;
 use super::content::{self, Content, Contents};
 use super::files::{self, FileId, Patterns};
 use super::formats::Format;
-use super::numbered::source_options;
+use super::numbered::{reader, source_options};
 use super::units::{Held, Key, Units};
 use crate::element::{Name, Run};
 use crate::error::Result;
@@ -102,6 +102,24 @@ impl Arrow {
 }
 
 block_source!(Arrow);
+
+reader! {
+    /// Opens Arrow IPC files, to read these columns: see [`Arrow`](crate::source::Arrow).
+    ///
+    /// ```
+    /// use gristmill::prelude::*;
+    /// # use gristmill::{Array, Element, sink::{Sink, SinkFormat}};
+    /// # let dir = std::env::temp_dir().join(format!("gristmill-doc-open-arrow-{}", std::process::id()));
+    /// # let mut sink = Sink::options(SinkFormat::Arrow).open(&dir)?;
+    /// # sink.write(Element::new().with("id", Array::scalar(7_i64)).with("text", "oat"))?;
+    /// # sink.finish()?;
+    /// let batches = gristmill::arrow(&dir, ["id"])?.shuffle(42).to_iter().batch(32);
+    /// assert_eq!(batches.collect()?[0].array("id")?.as_slice::<i64>()?, [7]);
+    /// # std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    arrow: Arrow by columns
+}
 
 impl Batches {
     fn new(files: Vec<File>, columns: Columns) -> Self {

@@ -20,7 +20,7 @@ use super::content::{self, Contents};
 use super::files::{self, Patterns, Renamed};
 use super::firsts::Firsts;
 use super::formats::Format;
-use super::numbered::{File, Files, Numbered, named_source, source_options};
+use super::numbered::{File, Files, Numbered, named_source, reader, source_options};
 use crate::dataset::map::RandomAccess;
 use crate::element::Buffer;
 use crate::error::{Error, Result};
@@ -186,6 +186,23 @@ impl Numbered for Frames {
 }
 
 named_source!(Bagz of Buffer);
+
+reader! {
+    /// Opens Bagz files, whose records are bytes: see [`Bagz`](crate::source::Bagz).
+    ///
+    /// ```
+    /// use gristmill::prelude::*;
+    /// # let dir = std::env::temp_dir().join(format!("gristmill-doc-open-bagz-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&dir).unwrap();
+    /// # let path = dir.join("a.bag");
+    /// # let ends = [3_u64, 6].map(u64::to_le_bytes);
+    /// std::fs::write(&path, [b"oatrye", ends.as_flattened()].concat()).unwrap();
+    /// assert_eq!(gristmill::bagz(&path)?.collect()?[1].as_bytes(), b"rye");
+    /// # std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    bagz: Bagz
+}
 
 #[cfg(test)]
 mod tests;

@@ -23,7 +23,7 @@ use super::formats::Format;
 use super::index::begins_line;
 use super::index_cache::{IndexCache, Records, load_or_find};
 use super::lines::other_file;
-use super::numbered::{File, Files, Numbered, named_source, source_options};
+use super::numbered::{File, Files, Numbered, named_source, reader, source_options};
 use super::starts::{Facts, Starts, StartsBuilder};
 use crate::cores;
 use crate::dataset::iter::InPlace;
@@ -401,6 +401,23 @@ named_source!(Csv of Element {
         Some(InPlace { len: indices.len(), bytes: batch.nbytes(), batch })
     }
 });
+
+reader! {
+    /// Opens CSV files, to read these columns: see [`Csv`](crate::source::Csv).
+    ///
+    /// ```
+    /// use gristmill::prelude::*;
+    /// # let dir = std::env::temp_dir().join(format!("gristmill-doc-open-csv-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&dir).unwrap();
+    /// # let path = dir.join("a.csv");
+    /// std::fs::write(&path, "id,text\n1,\"oat, or\nrye\"\n2,wheat\n").unwrap();
+    /// let records = gristmill::csv(&path, ["text"])?;
+    /// assert_eq!(records.map(|record| record.text("text").unwrap().to_owned()).collect()?, ["oat, or\nrye", "wheat"]);
+    /// # std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    csv: Csv by columns
+}
 
 #[cfg(test)]
 mod tests;

@@ -48,12 +48,13 @@ use crate::dataset::entry::SourceEntry;
 use crate::error::Error;
 use crate::place::unsharded;
 
-/// Defines [`Format`], and the lists of entries and fuzz targets. A line states the name of a format, its folder, the
-/// feature that the folder requires, and the name and feature of its compressed files.
+/// Defines [`Format`], and the lists of entries, functions and fuzz targets. A line states the name of a format, its
+/// folder, the function that opens it, the feature that the folder requires, and the name and feature of its
+/// compressed files.
 macro_rules! formats {
     ($(
         $(#[$about:meta])*
-        $format:ident = $folder:ident $(if $feature:literal)? $(, or $(#[$also:meta])* $stream:ident if $packed:literal)?;
+        $format:ident = $folder:ident $(by $reader:ident)? $(if $feature:literal)? $(, or $(#[$also:meta])* $stream:ident if $packed:literal)?;
     )*) => {
         /// Format of files that are read.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -95,6 +96,18 @@ macro_rules! formats {
             )?
         )*];
 
+        /// Functions that open a format, and the sources of pipeline files.
+        #[cfg(test)]
+        const READERS: &[(&str, &str)] = &[$($((stringify!($reader), $folder::FACTS.source),)?)*];
+
+        /// Functions of the crate root, each of which opens a format.
+        pub(crate) mod readers {
+            $(
+                $(#[cfg(feature = $feature)])?
+                $(pub use crate::source::$folder::$reader;)?
+            )*
+        }
+
         /// Fuzz targets of the formats.
         #[cfg(all(any(test, fuzzing), feature = "compress"))]
         pub(crate) const TARGETS: &[&[Target]] = &[$(
@@ -106,45 +119,45 @@ macro_rules! formats {
 
 formats! {
     /// JSON Lines: [`Jsonl`](super::Jsonl).
-    Jsonl = jsonl, or
+    Jsonl = jsonl by jsonl, or
         /// Compressed JSON Lines: `JsonlStream`.
         JsonlStream if "compress";
     /// JSON files that hold an array of records: [`JsonArray`](super::JsonArray).
-    Json = json_array;
+    Json = json_array by json;
     /// Plain text: [`Lines`](super::Lines).
-    Lines = lines, or
+    Lines = lines by lines, or
         /// Compressed text: `LineStream`.
         LineStream if "compress";
     /// CSV, TSV and the like: `Csv`.
-    Csv = csv if "csv", or
+    Csv = csv by csv if "csv", or
         /// Compressed CSV: `CsvStream`.
         CsvStream if "csv";
     /// Parquet: `Parquet`.
-    Parquet = parquet if "parquet";
+    Parquet = parquet by parquet if "parquet";
     /// Arrow IPC format, including Feather and folders of Hugging Face: `Arrow`.
-    Arrow = arrow_ipc if "arrow";
+    Arrow = arrow_ipc by arrow if "arrow";
     /// ArrayRecord: `ArrayRecord`.
-    ArrayRecord = array_record if "array_record";
+    ArrayRecord = array_record by array_record if "array_record";
     /// TFRecord: `TfRecord`.
-    TfRecord = tf_record if "tf_record", or
+    TfRecord = tf_record by tfrecord if "tf_record", or
         /// Compressed TFRecord: `TfRecordStream`.
         TfRecordStream if "tf_record";
     /// Bagz: `Bagz`.
-    Bagz = bagz if "bagz";
+    Bagz = bagz by bagz if "bagz";
     /// WebDataset shards, which are tar archives: `WebDataset`.
-    WebDataset = webdataset if "webdataset", or
+    WebDataset = webdataset by webdataset if "webdataset", or
         /// Compressed WebDataset shards: `WebDatasetStream`.
         WebDatasetStream if "webdataset";
     /// An MDS folder, or its `index.json`: `Mds`.
-    Mds = mds if "mds";
+    Mds = mds by mds if "mds";
     /// A NumPy array: [`Npy`](super::Npy), or [`Tokens`](super::Tokens) if it has one dimension of ids.
-    Npy = npy;
+    Npy = npy by npy;
     /// NumPy arrays: `Npz`.
-    Npz = npz if "compress";
+    Npz = npz by npz if "compress";
     /// Tensors by name: `Safetensors`.
-    Safetensors = safetensors if "safetensors";
+    Safetensors = safetensors by safetensors if "safetensors";
     /// Megatron's indexed datasets: [`Megatron`](super::Megatron).
-    Megatron = megatron;
+    Megatron = megatron by megatron;
     /// Token ids, bare or with llm.c's header: [`Tokens`](super::Tokens).
     Tokens = tokens;
 }
@@ -254,6 +267,11 @@ mod tests {
         let error = Format::JsonlStream.lacking();
         assert_eq!(error.to_string(), "compressed files need the feature `compress`, which this build lacks");
         assert_eq!(error.help_text(), Some("build with `--features compress`"));
+    }
+
+    #[test]
+    fn functions_have_the_names_of_sources() {
+        READERS.iter().for_each(|(function, source)| assert_eq!(function, source));
     }
 
     #[test]

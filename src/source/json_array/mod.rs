@@ -16,7 +16,7 @@ use super::index_cache::{IndexCache, Records};
 use super::json::RepeatedNames;
 use super::jsonl::{RecordParser, record_options};
 use super::lines::other_file;
-use super::numbered::{File, Files, Numbered, named_source, source_options};
+use super::numbered::{File, Files, Numbered, named_source, reader, source_options};
 use super::starts::Starts;
 use super::utf8;
 use crate::element::{Element, Name};
@@ -107,6 +107,23 @@ impl JsonArrayOptions {
 }
 
 named_source!(JsonArray of Element);
+
+reader! {
+    /// Opens JSON files, each an array of objects, to read these fields: see [`JsonArray`](crate::source::JsonArray).
+    ///
+    /// ```
+    /// use gristmill::prelude::*;
+    /// # let dir = std::env::temp_dir().join(format!("gristmill-doc-open-json-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&dir).unwrap();
+    /// # let path = dir.join("a.json");
+    /// std::fs::write(&path, "[{\"id\": 1, \"text\": \"oat\"}, {\"id\": 2, \"text\": \"rye\"}]").unwrap();
+    /// let records = gristmill::json(&path, ["text"])?;
+    /// assert_eq!(records.map(|record| record.text("text").unwrap().to_owned()).collect()?, ["oat", "rye"]);
+    /// # std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    json: JsonArray by columns
+}
 
 /// Parser from items of an array to elements.
 struct Parser(RecordParser);

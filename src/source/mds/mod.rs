@@ -30,7 +30,7 @@ use super::columns::check_choice;
 use super::content::{self, Content, Contents};
 use super::decode::IMAGES;
 use super::files::{FileId, Patterns};
-use super::numbered::{File, Files, Grouped, GroupedFiles, Numbered, named_source, source_options};
+use super::numbered::{File, Files, Grouped, GroupedFiles, Numbered, named_source, reader, source_options};
 use crate::cores;
 #[cfg(any(test, fuzzing))]
 use crate::element::Buffer;
@@ -294,3 +294,20 @@ impl Grouped for MdsOptions {
 }
 
 named_source!(Mds of Element);
+
+reader! {
+    /// Opens MDS folders, to read these columns: see [`Mds`](crate::source::Mds).
+    ///
+    /// ```
+    /// use gristmill::prelude::*;
+    /// # use gristmill::{Array, Element, sink::{Sink, SinkFormat}};
+    /// # let dir = std::env::temp_dir().join(format!("gristmill-doc-open-mds-{}", std::process::id()));
+    /// # let mut sink = Sink::options(SinkFormat::Mds).open(&dir)?;
+    /// # sink.write(Element::new().with("id", Array::scalar(7_i64)).with("text", "oat"))?;
+    /// # sink.finish()?;
+    /// assert_eq!(gristmill::mds(&dir, ["text"])?.collect()?[0].text("text")?, "oat");
+    /// # std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    mds: Mds by columns
+}

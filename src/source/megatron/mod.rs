@@ -22,7 +22,7 @@ use super::content::{self, Content};
 use super::files::{self, Patterns, Renamed};
 use super::formats::Format;
 use super::npy::aligned;
-use super::numbered::{File, Files, Numbered, Opening, named_source, source_options};
+use super::numbered::{File, Files, Numbered, Opening, named_source, reader, source_options};
 use crate::element::{Array, Buffer, DType, Element, Name, Ragged, RaggedColumn};
 use crate::error::{Error, Result};
 use crate::mmap::Access;
@@ -315,6 +315,24 @@ named_source!(Megatron of Element {
         self.ragged(indices, names)
     }
 });
+
+reader! {
+    /// Opens Megatron's indexed datasets, with a record for each sequence: see [`Megatron`](crate::source::Megatron).
+    ///
+    /// ```
+    /// use gristmill::prelude::*;
+    /// # use gristmill::{Array, Element, sink::{Sink, SinkFormat}};
+    /// # let dir = std::env::temp_dir().join(format!("gristmill-doc-open-megatron-{}", std::process::id()));
+    /// # let mut sink = Sink::options(SinkFormat::Megatron).open(&dir)?;
+    /// # sink.write(Element::new().with("tokens", Array::from_vec(vec![5_i32, 6, 2])))?;
+    /// # sink.finish()?;
+    /// let packed = gristmill::megatron(&dir)?.shuffle(42).to_iter().window_pack(1024).batch(8);
+    /// assert_eq!(packed.collect()?[0].array("tokens")?.shape(), [1, 1024]);
+    /// # std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    megatron: Megatron
+}
 
 #[cfg(test)]
 mod tests;

@@ -17,7 +17,7 @@ pub use self::writer::{NpyWriter, NpyWriterOptions};
 use super::content;
 use super::files::{self, Patterns};
 use super::formats::Format;
-use super::numbered::{File, Files, Numbered, named_source};
+use super::numbered::{File, Files, Numbered, named_source, reader};
 use crate::dataset::iter::InPlace;
 use crate::dataset::map::GetStacked;
 use crate::element::{Array, Buffer, Element, Name};
@@ -145,6 +145,23 @@ named_source!(Npy of Element {
         self.stacked(indices)
     }
 });
+
+reader! {
+    /// Opens NumPy arrays, with a record for each row: see [`Npy`](crate::source::Npy).
+    ///
+    /// ```
+    /// use gristmill::prelude::*;
+    /// # use gristmill::{Array, Element, sink::{Sink, SinkFormat}};
+    /// # let dir = std::env::temp_dir().join(format!("gristmill-doc-open-npy-{}", std::process::id()));
+    /// # let mut sink = Sink::options(SinkFormat::Npy).open(&dir)?;
+    /// # sink.write(Element::new().with("data", Array::from_vec(vec![1_i32, 2])))?;
+    /// # sink.finish()?;
+    /// assert_eq!(gristmill::npy(&dir)?.to_iter().batch(8).collect()?[0].array("data")?.shape(), [1, 2]);
+    /// # std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    npy: Npy
+}
 
 /// Returns the array, copied if its address in the file is not aligned.
 pub(super) fn aligned(array: Array) -> Result<Array> {

@@ -10,7 +10,7 @@ mod zip;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-pub use self::rows::NpzRows;
+pub use self::rows::{NpzRows, npz};
 use self::zip::{Member, directory, local_data};
 use super::content::Content;
 use super::files::{Patterns, identity, locate};

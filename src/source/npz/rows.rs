@@ -18,6 +18,7 @@ use crate::source::files;
 use crate::source::firsts::Firsts;
 use crate::source::formats::Format;
 use crate::source::npy::aligned;
+use crate::source::numbered::reader;
 
 /// Rows of `.npz` files along the first dimension: a [`RandomAccess`] source of [`Element`].
 ///
@@ -160,6 +161,17 @@ impl RandomAccess for NpzRows {
     fn record_bytes(&self, record: &Element) -> u64 {
         record.nbytes() as u64
     }
+}
+
+reader! {
+    /// Opens archives of NumPy arrays, with a record for each row: see [`NpzRows`](crate::source::NpzRows).
+    ///
+    /// ```no_run
+    /// use gristmill::prelude::*;
+    /// let batches = gristmill::npz("features-*.npz")?.shuffle(42).to_iter().batch(32);
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    npz: NpzRows
 }
 
 debug_as!(NpzRows, |self, f| write!(f, "NpzRows({} rows, {} files)", self.len(), self.archives.len()));

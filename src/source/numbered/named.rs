@@ -102,3 +102,29 @@ macro_rules! source_options {
     };
 }
 pub(in super::super) use source_options;
+
+/// Defines the function of the crate root that opens a format as a dataset, by its name in pipeline files.
+macro_rules! reader {
+    (@open $source:ident($patterns:ident)) => {
+        $source::open($patterns)
+    };
+    (@open $source:ident($patterns:ident, $columns:ident)) => {
+        $crate::source::ColumnNames::names($columns)
+            .into_iter()
+            .fold($source::options(), |options, names| options.columns(names))
+            .open($patterns)
+    };
+    ($(#[$about:meta])* $name:ident: $source:ident $(by $columns:ident)?) => {
+        $(#[$about])*
+        ///
+        /// # Errors
+        #[doc = concat!("As for [`open`](crate::source::", stringify!($source), "::open).")]
+        pub fn $name(
+            patterns: impl $crate::source::Patterns,
+            $($columns: impl $crate::source::ColumnNames,)?
+        ) -> $crate::Result<$crate::dataset::map::Source<$source>> {
+            reader!(@open $source(patterns $(, $columns)?)).map($crate::dataset::map::Source::new)
+        }
+    };
+}
+pub(in super::super) use reader;

@@ -42,7 +42,7 @@ use super::content::Content;
 use super::content::Contents;
 use super::files::{self, FileId, Patterns};
 use super::formats::Format;
-use super::numbered::source_options;
+use super::numbered::{reader, source_options};
 use super::units::{Held, Key, Units};
 use crate::cores;
 use crate::element::{Name, Run};
@@ -118,6 +118,24 @@ impl Parquet {
 }
 
 block_source!(Parquet);
+
+reader! {
+    /// Opens Parquet files, to read these columns: see [`Parquet`](crate::source::Parquet).
+    ///
+    /// ```
+    /// use gristmill::prelude::*;
+    /// # use gristmill::{Array, Element, sink::{Sink, SinkFormat}};
+    /// # let dir = std::env::temp_dir().join(format!("gristmill-doc-open-parquet-{}", std::process::id()));
+    /// # let mut sink = Sink::options(SinkFormat::Parquet).open(&dir)?;
+    /// # sink.write(Element::new().with("id", Array::scalar(7_i64)).with("text", "oat"))?;
+    /// # sink.finish()?;
+    /// let batches = gristmill::parquet(&dir, ["id"])?.shuffle(42).to_iter().batch(32);
+    /// assert_eq!(batches.collect()?[0].array("id")?.as_slice::<i64>()?, [7]);
+    /// # std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    parquet: Parquet by columns
+}
 
 impl Groups {
     /// Records that a group keeps a decoder. Drops the oldest decoder if there are too many.

@@ -18,7 +18,7 @@ use super::content::{self, Content, Contents};
 use super::files::{self, Patterns};
 use super::formats::Format;
 use super::npy::aligned;
-use super::numbered::{File, Files, Numbered, named_source, source_options};
+use super::numbered::{File, Files, Numbered, named_source, reader, source_options};
 use crate::element::{Array, Element, Name};
 use crate::error::{Error, Result};
 use crate::mmap::Access;
@@ -199,6 +199,23 @@ impl Numbered for Tensors {
 }
 
 named_source!(Safetensors of Element);
+
+reader! {
+    /// Opens safetensors files, to read these tensors of each file: see [`Safetensors`](crate::source::Safetensors).
+    ///
+    /// ```
+    /// use gristmill::prelude::*;
+    /// # use gristmill::{Array, Element, sink::{Sink, SinkFormat}};
+    /// # let dir = std::env::temp_dir().join(format!("gristmill-doc-open-safetensors-{}", std::process::id()));
+    /// # let mut sink = Sink::options(SinkFormat::Safetensors).open(&dir)?;
+    /// # sink.write(Element::new().with("weight", Array::from_vec(vec![1_f32, 2.0])))?;
+    /// # sink.finish()?;
+    /// assert_eq!(gristmill::safetensors(&dir, ["weight"])?.collect()?[0].array("weight")?.shape(), [1, 2]);
+    /// # std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    safetensors: Safetensors by columns
+}
 
 #[cfg(test)]
 mod tests;

@@ -24,7 +24,7 @@ use super::files::Patterns;
 use super::formats::Format;
 use super::index_cache::{IndexCache, Records};
 use super::inflate::codecs::beginning_of_zlib;
-use super::numbered::{File, Files, Numbered, named_source, source_options};
+use super::numbered::{File, Files, Numbered, named_source, reader, source_options};
 use super::signs::{self, may_be_zlib};
 use super::starts::{Facts, Starts, StartsBuilder};
 use crate::element::Buffer;
@@ -183,6 +183,23 @@ impl Numbered for Frames {
 }
 
 named_source!(TfRecord of Buffer);
+
+reader! {
+    /// Opens TFRecord files, whose records are bytes: see [`TfRecord`](crate::source::TfRecord).
+    ///
+    /// ```
+    /// use gristmill::prelude::*;
+    /// # use gristmill::{Array, Element, sink::{Sink, SinkFormat}};
+    /// # let dir = std::env::temp_dir().join(format!("gristmill-doc-open-tfrecord-{}", std::process::id()));
+    /// # let mut sink = Sink::options(SinkFormat::TfRecord).open(&dir)?;
+    /// # sink.write(Element::new().with("text", "oat"))?;
+    /// # sink.finish()?;
+    /// assert_eq!(gristmill::tfrecord(&dir)?.collect()?[0].as_bytes(), b"oat");
+    /// # std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    tfrecord: TfRecord
+}
 
 #[cfg(test)]
 mod tests {

@@ -27,7 +27,7 @@ use super::content::{self, Content, Contents, check_plain};
 use super::files::Patterns;
 use super::formats::Format;
 use super::index_cache::{IndexCache, Records};
-use super::numbered::{File, Files, Numbered, named_source, source_options};
+use super::numbered::{File, Files, Numbered, named_source, reader, source_options};
 use super::starts::{Facts, Starts, StartsBuilder};
 use crate::element::{Element, Name};
 use crate::error::{Error, Result};
@@ -208,3 +208,21 @@ impl Numbered for Wanted {
 }
 
 named_source!(WebDataset of Element);
+
+reader! {
+    /// Opens WebDataset shards, to read these fields as bytes: see [`WebDataset`](crate::source::WebDataset).
+    ///
+    /// ```
+    /// use gristmill::prelude::*;
+    /// # use gristmill::{Array, Element, sink::{Sink, SinkFormat}};
+    /// # let dir = std::env::temp_dir().join(format!("gristmill-doc-open-webdataset-{}", std::process::id()));
+    /// # let mut sink = Sink::options(SinkFormat::WebDataset).open(&dir)?;
+    /// # sink.write(Element::new().with("txt", "oat"))?;
+    /// # sink.finish()?;
+    /// let samples = gristmill::webdataset(&dir, ["txt"])?.collect()?;
+    /// assert_eq!(samples[0].get("txt").unwrap().nbytes(), 3);
+    /// # std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), gristmill::Error>(())
+    /// ```
+    webdataset: WebDataset by columns
+}
