@@ -326,15 +326,13 @@ impl fmt::Display for Error {
     }
 }
 
-impl fmt::Debug for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: {self}", self.0.kind)?;
-        match &self.0.help {
-            Some(help) => write!(f, " (help: {help})"),
-            None => Ok(()),
-        }
+debug_as!(Error, |self, f| {
+    write!(f, "{:?}: {self}", self.0.kind)?;
+    match &self.0.help {
+        Some(help) => write!(f, " (help: {help})"),
+        None => Ok(()),
     }
-}
+});
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {

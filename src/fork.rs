@@ -164,14 +164,12 @@ impl<T> Drop for Ours<T> {
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Ours<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.get() {
-            Some(value) => value.fmt(f),
-            None => f.write_str("(of another process)"),
-        }
+debug_as!(<T: fmt::Debug> Ours<T>, |self, f| {
+    match self.get() {
+        Some(value) => value.fmt(f),
+        None => f.write_str("(of another process)"),
     }
-}
+});
 
 /// Value that is separate in each process. A fork starts with a new value, independent of the parent's value.
 pub(crate) struct PerProcess<T> {
@@ -249,11 +247,7 @@ impl<T> Drop for PerProcess<T> {
     }
 }
 
-impl<T> fmt::Debug for PerProcess<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PerProcess")
-    }
-}
+debug_as!(<T> PerProcess<T>, |self, f| f.write_str("PerProcess"));
 
 #[cfg(all(test, unix))]
 pub(crate) mod tests {

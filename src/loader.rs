@@ -11,7 +11,6 @@ mod parted;
 mod watched;
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -397,14 +396,12 @@ impl<D: IterDataset + 'static> Iterator for Loader<D> {
     }
 }
 
-impl<D: IterDataset> fmt::Debug for Loader<D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Loader")
-            .field("executor", &self.executor)
-            .field("delivered", &self.position.delivered)
-            .finish_non_exhaustive()
-    }
-}
+debug_as!(<D: IterDataset> Loader<D>, |self, f| {
+    f.debug_struct("Loader")
+        .field("executor", &self.executor)
+        .field("delivered", &self.position.delivered)
+        .finish_non_exhaustive()
+});
 
 #[cfg(test)]
 mod tests;

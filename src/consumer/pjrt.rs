@@ -1,6 +1,5 @@
 //! A consumer that sends batches to a device through a PJRT plugin.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -194,12 +193,10 @@ impl Stamp {
     }
 }
 
-impl fmt::Debug for StepKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Transfer => f.write_str("Transfer"),
-            Self::Emulated(_) => f.write_str("Emulated"),
-            Self::Program { program, .. } => program.fmt(f),
-        }
+debug_as!(StepKind, |self, f| {
+    match self {
+        Self::Transfer => f.write_str("Transfer"),
+        Self::Emulated(_) => f.write_str("Emulated"),
+        Self::Program { program, .. } => program.fmt(f),
     }
-}
+});

@@ -1,6 +1,5 @@
 //! Runs of neighbouring elements that a source reads together.
 
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -96,11 +95,7 @@ impl Blocks {
     }
 }
 
-impl fmt::Debug for Blocks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Blocks({} of {} elements)", self.count(), self.elements())
-    }
-}
+debug_as!(Blocks, |self, f| write!(f, "Blocks({} of {} elements)", self.count(), self.elements()));
 
 #[cfg(test)]
 mod tests {

@@ -217,11 +217,7 @@ impl<T> DatasetIterator for BoxIterator<T> {
     }
 }
 
-impl<T> fmt::Debug for BoxIterator<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("BoxIterator")
-    }
-}
+debug_as!(<T> BoxIterator<T>, |self, f| f.write_str("BoxIterator"));
 
 /// The state of a [`BoxIterator`]: a typed state within the process, JSON after it was read from a file.
 ///
@@ -283,12 +279,10 @@ impl<'de> Deserialize<'de> for AnyState {
     }
 }
 
-impl fmt::Debug for AnyState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let json = match &self.0 {
-            Inner::Live(live) => live.to_json().unwrap_or_default(),
-            Inner::Json(json) => json.clone(),
-        };
-        write!(f, "AnyState({json})")
-    }
-}
+debug_as!(AnyState, |self, f| {
+    let json = match &self.0 {
+        Inner::Live(live) => live.to_json().unwrap_or_default(),
+        Inner::Json(json) => json.clone(),
+    };
+    write!(f, "AnyState({json})")
+});

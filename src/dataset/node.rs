@@ -81,11 +81,9 @@ impl Node<'_> {
     }
 }
 
-impl fmt::Debug for Node<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Node").field("name", &self.name).field("role", &self.role).finish_non_exhaustive()
-    }
-}
+debug_as!(Node<'_>, |self, f| {
+    f.debug_struct("Node").field("name", &self.name).field("role", &self.role).finish_non_exhaustive()
+});
 
 /// Division of a stage's work between threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,16 +121,14 @@ pub enum Indices<'a> {
     Moved(&'a dyn Moves),
 }
 
-impl fmt::Debug for Indices<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Unknown => "Unknown",
-            Self::Kept => "Kept",
-            Self::ByElement => "ByElement",
-            Self::Moved(_) => "Moved",
-        })
-    }
-}
+debug_as!(Indices<'_>, |self, f| {
+    f.write_str(match self {
+        Self::Unknown => "Unknown",
+        Self::Kept => "Kept",
+        Self::ByElement => "ByElement",
+        Self::Moved(_) => "Moved",
+    })
+});
 
 /// Texts and checks of a stage, which walks request rarely.
 ///

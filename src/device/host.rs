@@ -1,6 +1,5 @@
 //! Host memory as the source of transfers.
 
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -57,15 +56,13 @@ impl HostBytes {
     }
 }
 
-impl fmt::Debug for HostBytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self.memory {
-            Memory::Shared(_) => "shared",
-            Memory::Slot(_) => "slot",
-        };
-        write!(f, "HostBytes({kind}, {:?})", self.range)
-    }
-}
+debug_as!(HostBytes, |self, f| {
+    let kind = match self.memory {
+        Memory::Shared(_) => "shared",
+        Memory::Slot(_) => "slot",
+    };
+    write!(f, "HostBytes({kind}, {:?})", self.range)
+});
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,6 @@
 //! Transfers of batches to devices, ahead of the step that needs them.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -317,12 +316,10 @@ impl<D: IterDataset<Item = Batch> + 'static> Iterator for DevicePut<D> {
     }
 }
 
-impl<D: IterDataset> fmt::Debug for DevicePut<D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DevicePut")
-            .field("placement", &self.placement)
-            .field("slots", &self.slots)
-            .field("delivered", &self.delivered)
-            .finish_non_exhaustive()
-    }
-}
+debug_as!(<D: IterDataset> DevicePut<D>, |self, f| {
+    f.debug_struct("DevicePut")
+        .field("placement", &self.placement)
+        .field("slots", &self.slots)
+        .field("delivered", &self.delivered)
+        .finish_non_exhaustive()
+});

@@ -1,6 +1,5 @@
 //! Reference-counted bytes of any owner.
 
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -152,11 +151,7 @@ fn refuse_too_many(len: usize, words: usize) -> Result<()> {
     Ok(())
 }
 
-impl fmt::Debug for BufferMut {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "BufferMut({} bytes)", self.len)
-    }
-}
+debug_as!(BufferMut, |self, f| write!(f, "BufferMut({} bytes)", self.len));
 
 /// Bytes shared by many holders; a clone or a slice copies nothing.
 ///
@@ -296,11 +291,7 @@ impl PartialEq for Buffer {
 
 impl Eq for Buffer {}
 
-impl fmt::Debug for Buffer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Buffer({} bytes)", self.len())
-    }
-}
+debug_as!(Buffer, |self, f| write!(f, "Buffer({} bytes)", self.len()));
 
 #[cfg(test)]
 mod tests {

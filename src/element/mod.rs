@@ -23,8 +23,6 @@ mod stack;
 #[cfg(any(feature = "python", all(any(test, fuzzing), feature = "workers", target_os = "linux")))]
 mod tree;
 
-use std::fmt;
-
 pub use array::{Array, ArrayMut};
 #[cfg(feature = "columns")]
 pub(crate) use batch_mut::Run;
@@ -96,18 +94,16 @@ impl Value {
     }
 }
 
-impl fmt::Debug for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Null => f.write_str("null"),
-            Self::Array(a) => a.fmt(f),
-            Self::Str(s) => write!(f, "text({} bytes)", s.len()),
-            Self::Bytes(b) => write!(f, "bytes({})", b.len()),
-            Self::List(l) => f.debug_list().entries(l).finish(),
-            Self::Tree(t) => t.fmt(f),
-        }
+debug_as!(Value, |self, f| {
+    match self {
+        Self::Null => f.write_str("null"),
+        Self::Array(a) => a.fmt(f),
+        Self::Str(s) => write!(f, "text({} bytes)", s.len()),
+        Self::Bytes(b) => write!(f, "bytes({})", b.len()),
+        Self::List(l) => f.debug_list().entries(l).finish(),
+        Self::Tree(t) => t.fmt(f),
     }
-}
+});
 
 impl From<Array> for Value {
     fn from(array: Array) -> Self {

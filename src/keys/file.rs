@@ -1,6 +1,5 @@
 //! Reader of key files.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -307,9 +306,7 @@ fn split(slot: u64) -> (usize, usize) {
     ((slot / BLOCK as u64) as usize, (slot % BLOCK as u64) as usize)
 }
 
-impl fmt::Debug for KeyFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (path, len, elements) = (self.path.display(), self.head.len, self.index.elements);
-        write!(f, "KeyFile({path}: {len} slots, {elements} elements, columns {:?})", self.head.columns)
-    }
-}
+debug_as!(KeyFile, |self, f| {
+    let (path, len, elements) = (self.path.display(), self.head.len, self.index.elements);
+    write!(f, "KeyFile({path}: {len} slots, {elements} elements, columns {:?})", self.head.columns)
+});

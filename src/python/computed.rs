@@ -1,7 +1,5 @@
 //! Datasets of random access that Python computes.
 
-use std::fmt;
-
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
@@ -83,8 +81,4 @@ impl MapDataset for Computed {
     }
 }
 
-impl fmt::Debug for Computed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Computed({}, {} elements)", self.kind, self.len)
-    }
-}
+debug_as!(Computed, |self, f| write!(f, "Computed({}, {} elements)", self.kind, self.len));

@@ -1,6 +1,5 @@
 //! Another item type for the same stage: nothing that a seed, a report or a checkpoint could see.
 
-use std::fmt;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
@@ -202,11 +201,7 @@ where
     }
 }
 
-impl<D, F> fmt::Debug for Converted<D, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Converted")
-    }
-}
+debug_as!(<D, F> Converted<D, F>, |self, f| f.write_str("Converted"));
 
 /// `ds` with its items turned into others.
 pub(crate) fn map<D, U>(ds: D, convert: impl Fn(D::Item) -> Result<U> + Clone + Send + Sync + 'static) -> BoxMap<U>

@@ -1,7 +1,5 @@
 //! Elements of native stages, as items of the package.
 
-use std::fmt;
-
 use super::interpreter::released;
 use super::item::Item;
 use crate::cx::{Cx, StageId};
@@ -55,8 +53,4 @@ impl BulkRead<Item> for Native {
     }
 }
 
-impl fmt::Debug for Native {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Native")
-    }
-}
+debug_as!(Native, |self, f| f.write_str("Native"));

@@ -1,7 +1,5 @@
 //! Sources written in Python, and the choice between datasets.
 
-use std::fmt;
-
 use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -80,11 +78,7 @@ impl RandomAccess for PythonSource {
     }
 }
 
-impl fmt::Debug for PythonSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PythonSource({}, {} records)", self.kind, self.len)
-    }
-}
+debug_as!(PythonSource, |self, f| write!(f, "PythonSource({}, {} records)", self.kind, self.len));
 
 /// The order of `select_from_datasets`, which is read completely when the dataset is made, so that no error can
 /// follow later.

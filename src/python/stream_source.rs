@@ -1,7 +1,5 @@
 //! Streams written in Python: iterables, with or without a state.
 
-use std::fmt;
-
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;
@@ -80,11 +78,7 @@ impl IterDataset for PythonStream {
     }
 }
 
-impl fmt::Debug for PythonStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PythonStream({})", self.kind)
-    }
-}
+debug_as!(PythonStream, |self, f| write!(f, "PythonStream({})", self.kind));
 
 /// The epoch that a pass is in, and the last one.
 #[derive(Clone, Copy, Debug)]
@@ -257,8 +251,4 @@ impl PythonPass {
     }
 }
 
-impl fmt::Debug for PythonPass {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PythonPass")
-    }
-}
+debug_as!(PythonPass, |self, f| f.write_str("PythonPass"));

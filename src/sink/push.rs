@@ -1,6 +1,5 @@
 //! The sink, as the producer of the elements uses it.
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -251,12 +250,10 @@ impl Drop for Sink {
     }
 }
 
-impl fmt::Debug for Sink {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sink")
-            .field("folder", &self.folder())
-            .field("records", &self.records())
-            .field("shards", &self.intake.anywhere().shards())
-            .finish_non_exhaustive()
-    }
-}
+debug_as!(Sink, |self, f| {
+    f.debug_struct("Sink")
+        .field("folder", &self.folder())
+        .field("records", &self.records())
+        .field("shards", &self.intake.anywhere().shards())
+        .finish_non_exhaustive()
+});

@@ -45,7 +45,6 @@ mod sources;
 mod toml;
 pub(crate) mod yaml;
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -370,14 +369,9 @@ impl From<Pipeline> for Wire {
     }
 }
 
-impl fmt::Debug for Pipeline {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pipeline")
-            .field("file", &self.wire.file)
-            .field("settings", &self.settings)
-            .finish_non_exhaustive()
-    }
-}
+debug_as!(Pipeline, |self, f| {
+    f.debug_struct("Pipeline").field("file", &self.wire.file).field("settings", &self.settings).finish_non_exhaustive()
+});
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,6 @@
 //!
 //! The cut changes no element, no fingerprint and no state. All stages keep their places before the border.
 
-use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use crate::cx::{Cx, StageId};
@@ -79,11 +78,7 @@ where
     }
 }
 
-impl<D: MapDataset> fmt::Debug for Cut<D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cut").finish_non_exhaustive()
-    }
-}
+debug_as!(<D: MapDataset> Cut<D>, |self, f| f.debug_struct("Cut").finish_non_exhaustive());
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,5 @@
 //! The elementwise prefix after a `flat_map`: each record is a list of elements.
 
-use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -281,11 +280,9 @@ where
 
 debug_name!(FanFn<T, U>);
 
-impl<D> fmt::Debug for FanStream<D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FanStream").field("options", &self.options).finish_non_exhaustive()
-    }
-}
+debug_as!(<D> FanStream<D>, |self, f| {
+    f.debug_struct("FanStream").field("options", &self.options).finish_non_exhaustive()
+});
 debug_name!(FanStreamIter<D: MapDataset, T>);
 
 #[cfg(test)]

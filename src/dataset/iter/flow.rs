@@ -220,8 +220,6 @@ where
     }
 }
 
-impl<D: fmt::Debug, F: Facts> fmt::Debug for Flowing<D, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct(self.flow.name()).field("parent", &self.parent).finish_non_exhaustive()
-    }
-}
+debug_as!(<D: fmt::Debug, F: Facts> Flowing<D, F>, |self, f| {
+    f.debug_struct(self.flow.name()).field("parent", &self.parent).finish_non_exhaustive()
+});

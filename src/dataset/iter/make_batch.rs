@@ -148,11 +148,7 @@ where
     }
 }
 
-impl<F> std::fmt::Debug for BatchFn<F> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("BatchFn")
-    }
-}
+debug_as!(<F> BatchFn<F>, |self, f| f.write_str("BatchFn"));
 
 /// Fills the batch up with [`Stack::padding`] and stacks it.
 #[derive(Clone, Copy, Debug)]

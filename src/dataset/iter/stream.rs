@@ -1,4 +1,3 @@
-use std::fmt;
 use std::sync::Arc;
 
 use super::fan::{FanOut, FanStream};
@@ -252,11 +251,7 @@ where
     }
 }
 
-impl<D> fmt::Debug for Stream<D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stream").field("options", &self.options).finish_non_exhaustive()
-    }
-}
+debug_as!(<D> Stream<D>, |self, f| f.debug_struct("Stream").field("options", &self.options).finish_non_exhaustive());
 debug_name!(StreamIter<D: MapDataset>);
 
 #[cfg(test)]

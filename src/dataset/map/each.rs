@@ -214,8 +214,6 @@ impl<D: MapDataset, E: Each<D::Item>> BulkRead<E::Out> for Mapped<D, E> {
     }
 }
 
-impl<D: fmt::Debug, E: Facts> fmt::Debug for Mapped<D, E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct(self.each.name()).field("parent", &self.parent).finish_non_exhaustive()
-    }
-}
+debug_as!(<D: fmt::Debug, E: Facts> Mapped<D, E>, |self, f| {
+    f.debug_struct(self.each.name()).field("parent", &self.parent).finish_non_exhaustive()
+});

@@ -2,7 +2,6 @@
 //!
 //! A cache saves repeated work and never changes results: a stage must yield equal elements without it.
 
-use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -38,11 +37,7 @@ impl<T> Clone for Lanes<T> {
     }
 }
 
-impl<T> fmt::Debug for Lanes<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Lanes")
-    }
-}
+debug_as!(<T> Lanes<T>, |self, f| f.write_str("Lanes"));
 
 /// Returns the lane of this thread. Threads are numbered consecutively, so threads of a pool have separate lanes.
 #[inline]

@@ -1,5 +1,4 @@
 use std::borrow::Cow;
-use std::fmt;
 use std::path::PathBuf;
 
 use super::{BulkRead, Decoded, GetStacked, Many, MapDataset, Shuffled, SourceFacts};
@@ -363,8 +362,4 @@ impl<S: RandomAccess> BulkRead<S::Record> for Source<S> {
     }
 }
 
-impl<S> fmt::Debug for Source<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Source").finish_non_exhaustive()
-    }
-}
+debug_as!(<S> Source<S>, |self, f| f.debug_struct("Source").finish_non_exhaustive());

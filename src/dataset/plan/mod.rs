@@ -25,7 +25,6 @@ mod stage_makers;
 mod stand_in;
 
 use std::cell::Cell;
-use std::fmt;
 use std::sync::Arc;
 
 pub(crate) use batches::{PlanBatches, PlannedOwn, pass_over_plan};
@@ -217,14 +216,6 @@ impl<T, S> Plan<T, S> {
     }
 }
 
-impl<T, S> fmt::Debug for Plan<T, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Plan").field("single", &self.single).finish_non_exhaustive()
-    }
-}
+debug_as!(<T, S> Plan<T, S>, |self, f| f.debug_struct("Plan").field("single", &self.single).finish_non_exhaustive());
 
-impl fmt::Debug for Planning<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Planning").field("names", &self.names).finish_non_exhaustive()
-    }
-}
+debug_as!(Planning<'_>, |self, f| f.debug_struct("Planning").field("names", &self.names).finish_non_exhaustive());

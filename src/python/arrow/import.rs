@@ -245,8 +245,4 @@ impl RandomAccess for Rows {
     }
 }
 
-impl fmt::Debug for Rows {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Rows({} in {} batches)", self.firsts.len(), self.batches.len())
-    }
-}
+debug_as!(Rows, |self, f| write!(f, "Rows({} in {} batches)", self.firsts.len(), self.batches.len()));

@@ -1,6 +1,5 @@
 //! Writer of ArrayRecord files.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -262,9 +261,7 @@ impl<W: Write> ArrayRecordWriter<W> {
     }
 }
 
-impl<W> fmt::Debug for ArrayRecordWriter<W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.path.as_deref().unwrap_or(Path::new("-"));
-        write!(f, "ArrayRecordWriter({}, {} records)", path.display(), self.records)
-    }
-}
+debug_as!(<W> ArrayRecordWriter<W>, |self, f| {
+    let path = self.path.as_deref().unwrap_or(Path::new("-"));
+    write!(f, "ArrayRecordWriter({}, {} records)", path.display(), self.records)
+});

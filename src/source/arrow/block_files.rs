@@ -1,7 +1,6 @@
 //! Files whose rows are stored in blocks and decoded to columns: the shared part of Parquet and Arrow IPC.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 
@@ -152,12 +151,10 @@ impl<F: Blocked> RandomAccess for BlockFiles<F> {
     }
 }
 
-impl<F: Blocked> fmt::Debug for BlockFiles<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (blocks, files) = (self.format.rows().len(), self.format.contents().len());
-        write!(f, "{} rows, {blocks} {}, {files} files", self.len(), F::BLOCKS)
-    }
-}
+debug_as!(<F: Blocked> BlockFiles<F>, |self, f| {
+    let (blocks, files) = (self.format.rows().len(), self.format.contents().len());
+    write!(f, "{} rows, {blocks} {}, {files} files", self.len(), F::BLOCKS)
+});
 
 /// Implements a source with a public name as a wrapper of [`BlockFiles`].
 macro_rules! block_source {

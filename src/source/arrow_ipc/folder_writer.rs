@@ -1,6 +1,5 @@
 //! Writer of folders for `datasets.load_from_disk` of Hugging Face.
 
-use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -115,14 +114,12 @@ impl HuggingFaceWriter {
     }
 }
 
-impl fmt::Debug for HuggingFaceWriter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HuggingFaceWriter")
-            .field("folder", &self.folder)
-            .field("files", &self.names)
-            .finish_non_exhaustive()
-    }
-}
+debug_as!(HuggingFaceWriter, |self, f| {
+    f.debug_struct("HuggingFaceWriter")
+        .field("folder", &self.folder)
+        .field("files", &self.names)
+        .finish_non_exhaustive()
+});
 
 /// Writer that hashes its output; the hash is the fingerprint of the files.
 struct Hashed {

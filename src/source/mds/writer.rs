@@ -1,7 +1,6 @@
 //! Writing of MDS folders.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -379,11 +378,9 @@ pub(crate) fn mds_encoding_is_known(name: &str) -> bool {
     Encoding::parse(name).is_ok_and(|encoding| encoding != Encoding::Pickle)
 }
 
-impl fmt::Debug for MdsWriter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.out {
-            Out::Folder(folder) => write!(f, "MdsWriter({}, {} samples)", folder.display(), self.samples),
-            Out::Memory => write!(f, "MdsWriter({} samples)", self.samples),
-        }
+debug_as!(MdsWriter, |self, f| {
+    match &self.out {
+        Out::Folder(folder) => write!(f, "MdsWriter({}, {} samples)", folder.display(), self.samples),
+        Out::Memory => write!(f, "MdsWriter({} samples)", self.samples),
     }
-}
+});

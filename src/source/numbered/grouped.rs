@@ -1,6 +1,5 @@
 //! Files with records that are decoded in groups.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use super::{File, Files, Numbered};
@@ -183,8 +182,4 @@ impl<F: Grouped> RandomAccess for GroupedFiles<F> {
     }
 }
 
-impl<F: Grouped> fmt::Debug for GroupedFiles<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.files.fmt(f)
-    }
-}
+debug_as!(<F: Grouped> GroupedFiles<F>, |self, f| self.files.fmt(f));

@@ -1,7 +1,5 @@
 //! Streams of [`Examples`].
 
-use std::fmt;
-
 use super::{TfRecordIter, TfRecordStream};
 use crate::cx::{Cx, StageId};
 use crate::dataset::{DatasetIterator, Describe, IterDataset, Node, Role, Stage};
@@ -60,8 +58,4 @@ impl DatasetIterator for ExamplesIter {
     }
 }
 
-impl fmt::Debug for ExamplesIter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ExamplesIter({:?})", self.records)
-    }
-}
+debug_as!(ExamplesIter, |self, f| write!(f, "ExamplesIter({:?})", self.records));

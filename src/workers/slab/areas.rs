@@ -1,7 +1,6 @@
 //! The parent's memory of a slab: a memory file for each concurrent worker.
 #![expect(unsafe_code, reason = "memory has the properties that `Memory` guarantees")]
 
-use std::fmt;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::NonNull;
@@ -114,9 +113,7 @@ unsafe impl Memory for Areas {
     }
 }
 
-impl fmt::Debug for Areas {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let made = self.files.iter().filter(|file| file.get().is_some()).count();
-        write!(f, "Areas({made} of {} bytes)", self.len)
-    }
-}
+debug_as!(Areas, |self, f| {
+    let made = self.files.iter().filter(|file| file.get().is_some()).count();
+    write!(f, "Areas({made} of {} bytes)", self.len)
+});

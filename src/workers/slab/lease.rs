@@ -1,7 +1,6 @@
 //! Holders of an extent: first the worker that writes it, then the views that read it.
 #![expect(unsafe_code, reason = "leased bytes are read by address; `Held::bytes` explains why they do not change")]
 
-use std::fmt;
 use std::sync::Arc;
 
 use super::areas::Areas;
@@ -120,11 +119,7 @@ impl<M: Memory> Grant<M> {
     }
 }
 
-impl<M: Memory> fmt::Debug for Grant<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Grant({})", self.0.extent)
-    }
-}
+debug_as!(<M: Memory> Grant<M>, |self, f| write!(f, "Grant({})", self.0.extent));
 
 /// A refused grant. Its worker is alive and may still write, so the grant must outlive the worker.
 #[derive(Debug)]
@@ -148,8 +143,4 @@ impl<M: Memory> Owner for Lease<M> {
     }
 }
 
-impl<M: Memory> fmt::Debug for Lease<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Lease({} bytes in {})", self.used, self.held.extent)
-    }
-}
+debug_as!(<M: Memory> Lease<M>, |self, f| write!(f, "Lease({} bytes in {})", self.used, self.held.extent));

@@ -235,11 +235,7 @@ unsafe impl Memory for Window {
     }
 }
 
-impl fmt::Debug for Window {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Window({} bytes)", self.region.len)
-    }
-}
+debug_as!(Window, |self, f| write!(f, "Window({} bytes)", self.region.len));
 
 /// Creates a memory file, not executable if the kernel supports that (6.3 or later). Some kernels refuse all other
 /// files.
@@ -267,8 +263,4 @@ impl AsFd for Mapping {
     }
 }
 
-impl fmt::Debug for Mapping {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Mapping({} bytes)", self.region.len)
-    }
-}
+debug_as!(Mapping, |self, f| write!(f, "Mapping({} bytes)", self.region.len));

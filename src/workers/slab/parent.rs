@@ -1,7 +1,6 @@
 //! The parent's side of a slab, which alone decides where workers write.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
 use std::mem;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -331,11 +330,7 @@ impl<M: Memory> Drop for Slab<M> {
     }
 }
 
-impl<M: Memory> fmt::Debug for Slab<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Slab").field("stats", &self.stats()).finish_non_exhaustive()
-    }
-}
+debug_as!(<M: Memory> Slab<M>, |self, f| f.debug_struct("Slab").field("stats", &self.stats()).finish_non_exhaustive());
 
 /// Returns the number of pages that hold `bytes`; `u32::MAX` if no slab can hold them.
 fn pages(bytes: usize) -> u32 {

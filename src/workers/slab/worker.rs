@@ -19,7 +19,6 @@
 //! So no such worker can lead the parent outside the slab.
 #![expect(unsafe_code, reason = "granted bytes are written by address; the module explains why no one else writes")]
 
-use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -87,11 +86,9 @@ fn overlap(a: ExtentId, b: ExtentId) -> bool {
     a.start < b.end && b.start < a.end
 }
 
-impl<M: Memory> fmt::Debug for WorkerSlab<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "WorkerSlab({} bytes, {} extents open)", self.memory.len(), self.open().len())
-    }
-}
+debug_as!(<M: Memory> WorkerSlab<M>, |self, f| {
+    write!(f, "WorkerSlab({} bytes, {} extents open)", self.memory.len(), self.open().len())
+});
 
 /// The bytes of a granted extent, with exclusive write access.
 pub(crate) struct ExtentMut<M: Memory = Window> {
@@ -122,8 +119,4 @@ impl<M: Memory> Drop for ExtentMut<M> {
     }
 }
 
-impl<M: Memory> fmt::Debug for ExtentMut<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ExtentMut({})", self.extent)
-    }
-}
+debug_as!(<M: Memory> ExtentMut<M>, |self, f| write!(f, "ExtentMut({})", self.extent));

@@ -1,7 +1,6 @@
 //! Functions that worker processes apply to elements of a stream: the side of the parent process and of the worker.
 
 use std::convert::Infallible;
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -168,8 +167,6 @@ impl Owner for Sent {
     }
 }
 
-impl<T, W: Work<T>> fmt::Debug for Applied<T, W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Applied").field("stage", &self.stage).finish_non_exhaustive()
-    }
-}
+debug_as!(<T, W: Work<T>> Applied<T, W>, |self, f| {
+    f.debug_struct("Applied").field("stage", &self.stage).finish_non_exhaustive()
+});

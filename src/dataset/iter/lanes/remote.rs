@@ -1,6 +1,5 @@
 //! Lanes that worker processes read: the side of the parent process and the side of the worker.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
@@ -277,8 +276,6 @@ fn with_text<T, S: serde::Serialize>(
     Ok((slot, mark.map(text_of).transpose()?))
 }
 
-impl<L: OpenLane> fmt::Debug for Lanes<L> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lanes").field("count", &self.shared.count).finish_non_exhaustive()
-    }
-}
+debug_as!(<L: OpenLane> Lanes<L>, |self, f| {
+    f.debug_struct("Lanes").field("count", &self.shared.count).finish_non_exhaustive()
+});
