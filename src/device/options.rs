@@ -33,46 +33,30 @@ impl Default for PutOptions {
 }
 
 impl PutOptions {
-    /// Sets the number of batches sent ahead, including the batch that the next call hands out. The default is 2, the
-    /// minimum 1.
-    pub fn depth(mut self, batches: usize) -> Self {
-        self.depth = batches.max(1);
-        self
-    }
+    setters! {
+        /// Sets the number of batches sent ahead, including the batch that the next call hands out. The default is 2,
+        /// the minimum 1.
+        pub depth(batches: usize) => depth = batches.max(1);
 
-    /// Sets the maximum number of slots for batches that are copied before the transfer. The default is the depth plus
-    /// 1.
-    pub fn slots(mut self, slots: usize) -> Self {
-        self.slots = slots;
-        self
-    }
+        /// Sets the maximum number of slots for batches that are copied before the transfer. The default is the depth
+        /// plus 1.
+        pub slots: usize;
 
-    /// Sets the time after which an incomplete transfer is an error. The default is 60 seconds.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
-    }
+        /// Sets the time after which an incomplete transfer is an error. The default is 60 seconds.
+        pub timeout: Duration;
 
-    /// Sets whether batches are copied before the transfer; see [`Staging`].
-    pub fn staging(mut self, staging: Staging) -> Self {
-        self.staging = staging;
-        self
-    }
+        /// Sets whether batches are copied before the transfer; see [`Staging`].
+        pub staging: Staging;
 
-    /// Lets buffers on the platform `cpu` view host memory instead of copying it. The memory is held while the buffers
-    /// live. Off by default; an error on any other platform.
-    ///
-    /// Slots are allocated on demand without a limit: a consumer that keeps batches keeps their memory.
-    pub fn zero_copy(mut self, yes: bool) -> Self {
-        self.zero_copy = yes;
-        self
-    }
+        /// Lets buffers on the platform `cpu` view host memory instead of copying it. The memory is held while the
+        /// buffers live. Off by default; an error on any other platform.
+        ///
+        /// Slots are allocated on demand without a limit: a consumer that keeps batches keeps their memory.
+        pub zero_copy: bool;
 
-    /// Pins the slots so that devices read them directly (`PJRT_Client_DmaMap`), and copies all batches into slots. Off
-    /// by default. Slots stay unpinned if the plugin does not support pinning.
-    pub fn pinned(mut self, yes: bool) -> Self {
-        self.pinned = yes;
-        self
+        /// Pins the slots so that devices read them directly (`PJRT_Client_DmaMap`), and copies all batches into slots.
+        /// Off by default. Slots stay unpinned if the plugin does not support pinning.
+        pub pinned: bool;
     }
 
     /// Returns the maximum number of slots. Unlimited with `zero_copy`: the consumer holds slots through its buffers

@@ -99,16 +99,102 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         &self.dataset
     }
 
-    /// Evaluates elements by `backend`, instead of an [`executor`](Self::executor).
-    pub(crate) fn backend(mut self, backend: impl Backend + 'static) -> Self {
-        self.backend = Some(Box::new(backend));
-        self
-    }
+    setters! {
+        /// Evaluates elements by `backend`, instead of an [`executor`](Self::executor).
+        pub(crate) backend(backend: impl Backend + 'static) => backend = Some(Box::new(backend));
 
-    /// Sets the executor; [`Executor::Inline`] by default. The choice never changes the elements.
-    pub fn executor(mut self, executor: Executor) -> Self {
-        self.executor = executor;
-        self
+        /// Sets the executor; [`Executor::Inline`] by default. The choice never changes the elements.
+        pub executor: Executor;
+
+        /// Sets the number of batches that [`Executor::Threads`] keeps ready ahead of the consumer; 2 by default, at
+        /// most 1,048,576.
+        pub buffer(batches: usize) => buffer = batches.max(1);
+
+        /// Limits the time that [`next`](Iterator::next) waits for an element. Default: no limit.
+        ///
+        /// A longer wait is an error of kind [`ErrorKind::Worker`](crate::ErrorKind::Worker), and the loader ends. Its
+        /// [`state`](Loader::state) is the position before the element, so the run can be resumed. The consumer's own
+        /// time does not count. [`build`](Self::build) refuses a limit for [`Executor::Inline`], whose elements are
+        /// evaluated by `next` itself.
+        pub timeout(limit: Duration) => timeout = Some(limit);
+
+        /// Sets whether single batches and chunks are recorded, as they are by default. Turning it off shows the cost
+        /// of recording.
+        #[doc(hidden)]
+        pub keep_records(keep: bool) => keeps_records = keep;
+
+        /// Resumes from `checkpoint`, which may come from any executor.
+        pub resume(checkpoint: Checkpoint) => resume = Some(checkpoint);
+
+        /// Accepts the state of another pipeline: a file was withdrawn, or a weight or the name of a function has
+        /// changed.
+        ///
+        /// Positions are taken unchanged. The change is logged, and recorded in the report and in all later
+        /// [states](Checkpoint::accepted_changes).
+        ///
+        /// Stages after `to_iter` that hold positions must not change: the state of a stream does not fit other
+        /// parents.
+        pub accept_changes(accept: bool) => accepts_changes = accept;
+
+        /// Changes the stream from certain batches on.
+        ///
+        /// Every [state](Checkpoint::edits) contains the edits that have changed a batch before it. It restores only if
+        /// the log still begins with them. Edits of later batches may be added, changed or removed between runs. All
+        /// hosts must have equal edits.
+        ///
+        /// ```
+        /// use gristmill::{Edits, dataset::map::Range, prelude::*};
+        /// let batches = Range::new(0, 10).to_iter().batch(2).loader().edits(Edits::default().skip(1, 2)).build()?;
+        /// let firsts: Vec<i64> = batches.map(|batch| Ok(batch?[0])).collect::<gristmill::Result<_>>()?;
+        /// assert_eq!(firsts, [0, 6, 8]);
+        /// # Ok::<(), gristmill::Error>(())
+        /// ```
+        ///
+        /// # Cost
+        /// Batches that are left out are evaluated. Without edits, a comparison for each batch.
+        pub edits: Edits;
+
+        /// Sets how rows are dealt among [parts](Self::part); [`Deal::Even`] by default.
+        ///
+        /// Deals by cost require the cost of every row of a batch. The plan contains the costs if rows are planned by
+        /// [keys](Self::keys) and packed, and their cost depends on their segments only. Otherwise each host evaluates
+        /// all rows.
+        pub deal(deal: Deal) => rows.deal = deal;
+
+        /// Plans the rows of a [part](Self::part) from keys, so that elements of other parts are not evaluated.
+        ///
+        /// Applies if keys are enough to plan the rows: see [`plan`](crate::dataset::plan). The batches do not change.
+        pub keys(keys: impl KeySource + 'static) => rows.keys = Some(Arc::new(keys));
+
+        /// Sets the policy for an element that fails after its row of a [part](Self::part) was planned, by
+        /// [keys](Self::keys) or by indices; [`FailedElements::Error`] by default.
+        ///
+        /// The policy has no effect if hosts evaluate all elements, because there is no plan. A failed element is then
+        /// an error, or handled by [`on_bad_record`](crate::dataset::iter::Stream::on_bad_record).
+        pub on_failed_element(policy: FailedElements) => rows.failed_elements = policy;
+
+        /// Serves `GET /metrics` at `address` during the pass: its [figures](crate::Report::metrics) as OpenMetrics
+        /// text, for Prometheus.
+        ///
+        /// `address` is a socket address such as `"127.0.0.1:9464"`, or only a port, which is reachable from this
+        /// machine only. Port 0 picks a free port, which [`Loader::metrics_address`] returns.
+        ///
+        /// On Linux, other users of the machine except root are refused, unless the address begins with `everybody@`.
+        /// One thread serves all requests, from counts that are kept anyway.
+        pub metrics(address: impl Into<String>) => viewers.metrics = Some(address.into());
+
+        /// Records the pass in a file while it runs: every batch and chunk, and the report, at first once a second.
+        ///
+        /// [`Report::from_record`](crate::Report::from_record) and `gristmill report` read the recording, even if the
+        /// process was killed. An existing recording is kept as `NAME.1.ENDING`.
+        pub record(path: impl Into<PathBuf>) => viewers.record = Some(path.into());
+
+        /// Writes a trace of the pass while it runs, in Chrome's trace event format, which Perfetto displays.
+        ///
+        /// The trace contains the steps and waits of the consumer, the making of batches, and the evaluation of chunks.
+        /// Arrows lead from each chunk to its batch and step. Counters show the buffer and memory over time. A file
+        /// name that ends in `.gz` is compressed.
+        pub trace(path: impl Into<PathBuf>) => viewers.trace = Some(path.into());
     }
 
     /// Uses `n` threads for the elementwise part and one for the stateful part.
@@ -116,72 +202,10 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         self.executor(Executor::Threads(n))
     }
 
-    /// Sets the number of batches that [`Executor::Threads`] keeps ready ahead of the consumer; 2 by default, at most 1,048,576.
-    pub fn buffer(mut self, batches: usize) -> Self {
-        self.buffer = batches.max(1);
-        self
-    }
-
-    /// Limits the time that [`next`](Iterator::next) waits for an element. Default: no limit.
-    ///
-    /// A longer wait is an error of kind [`ErrorKind::Worker`](crate::ErrorKind::Worker), and the loader ends. Its
-    /// [`state`](Loader::state) is the position before the element, so the run can be resumed. The consumer's own time
-    /// does not count. [`build`](Self::build) refuses a limit for [`Executor::Inline`], whose elements are evaluated by
-    /// `next` itself.
-    pub fn timeout(mut self, limit: Duration) -> Self {
-        self.timeout = Some(limit);
-        self
-    }
-
     /// Raises the [buffer](Self::buffer) to at least `batches`.
     pub(crate) fn buffer_at_least(self, batches: usize) -> Self {
         let batches = batches.max(self.buffer);
         self.buffer(batches)
-    }
-
-    /// Sets whether single batches and chunks are recorded, as they are by default. Turning it off shows the cost of recording.
-    #[doc(hidden)]
-    pub fn keep_records(mut self, keep: bool) -> Self {
-        self.keeps_records = keep;
-        self
-    }
-
-    /// Resumes from `checkpoint`, which may come from any executor.
-    pub fn resume(mut self, checkpoint: Checkpoint) -> Self {
-        self.resume = Some(checkpoint);
-        self
-    }
-
-    /// Accepts the state of another pipeline: a file was withdrawn, or a weight or the name of a function has changed.
-    ///
-    /// Positions are taken unchanged. The change is logged, and recorded in the report and in all later
-    /// [states](Checkpoint::accepted_changes).
-    ///
-    /// Stages after `to_iter` that hold positions must not change: the state of a stream does not fit other parents.
-    pub fn accept_changes(mut self, accept: bool) -> Self {
-        self.accepts_changes = accept;
-        self
-    }
-
-    /// Changes the stream from certain batches on.
-    ///
-    /// Every [state](Checkpoint::edits) contains the edits that have changed a batch before it. It restores only if the log
-    /// still begins with them. Edits of later batches may be added, changed or removed between runs. All hosts must have
-    /// equal edits.
-    ///
-    /// ```
-    /// use gristmill::{Edits, dataset::map::Range, prelude::*};
-    /// let batches = Range::new(0, 10).to_iter().batch(2).loader().edits(Edits::default().skip(1, 2)).build()?;
-    /// let firsts: Vec<i64> = batches.map(|batch| Ok(batch?[0])).collect::<gristmill::Result<_>>()?;
-    /// assert_eq!(firsts, [0, 6, 8]);
-    /// # Ok::<(), gristmill::Error>(())
-    /// ```
-    ///
-    /// # Cost
-    /// Batches that are left out are evaluated. Without edits, a comparison for each batch.
-    pub fn edits(mut self, edits: Edits) -> Self {
-        self.edits = edits;
-        self
     }
 
     /// Delivers only the rows of `part` of every batch: see [`part`](crate::part).
@@ -192,63 +216,6 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         D::Item: RowBatch,
     {
         self.rows.parted = Some(Parted::new(part));
-        self
-    }
-
-    /// Sets how rows are dealt among [parts](Self::part); [`Deal::Even`] by default.
-    ///
-    /// Deals by cost require the cost of every row of a batch. The plan contains the costs if rows are planned by [keys](Self::keys) and
-    /// packed, and their cost depends on their segments only. Otherwise each host evaluates all rows.
-    pub fn deal(mut self, deal: Deal) -> Self {
-        self.rows.deal = deal;
-        self
-    }
-
-    /// Plans the rows of a [part](Self::part) from keys, so that elements of other parts are not evaluated.
-    ///
-    /// Applies if keys are enough to plan the rows: see [`plan`](crate::dataset::plan). The batches do not change.
-    pub fn keys(mut self, keys: impl KeySource + 'static) -> Self {
-        self.rows.keys = Some(Arc::new(keys));
-        self
-    }
-
-    /// Sets the policy for an element that fails after its row of a [part](Self::part) was planned, by [keys](Self::keys) or by
-    /// indices; [`FailedElements::Error`] by default.
-    ///
-    /// The policy has no effect if hosts evaluate all elements, because there is no plan. A failed element is then an error, or
-    /// handled by [`on_bad_record`](crate::dataset::iter::Stream::on_bad_record).
-    pub fn on_failed_element(mut self, policy: FailedElements) -> Self {
-        self.rows.failed_elements = policy;
-        self
-    }
-
-    /// Serves `GET /metrics` at `address` during the pass: its [figures](crate::Report::metrics) as OpenMetrics text, for Prometheus.
-    ///
-    /// `address` is a socket address such as `"127.0.0.1:9464"`, or only a port, which is reachable from this machine only.
-    /// Port 0 picks a free port, which [`Loader::metrics_address`] returns.
-    ///
-    /// On Linux, other users of the machine except root are refused, unless the address begins with `everybody@`.
-    /// One thread serves all requests, from counts that are kept anyway.
-    pub fn metrics(mut self, address: impl Into<String>) -> Self {
-        self.viewers.metrics = Some(address.into());
-        self
-    }
-
-    /// Records the pass in a file while it runs: every batch and chunk, and the report, at first once a second.
-    ///
-    /// [`Report::from_record`](crate::Report::from_record) and `gristmill report` read the recording, even if the process was killed.
-    /// An existing recording is kept as `NAME.1.ENDING`.
-    pub fn record(mut self, path: impl Into<PathBuf>) -> Self {
-        self.viewers.record = Some(path.into());
-        self
-    }
-
-    /// Writes a trace of the pass while it runs, in Chrome's trace event format, which Perfetto displays.
-    ///
-    /// The trace contains the steps and waits of the consumer, the making of batches, and the evaluation of chunks. Arrows lead from each
-    /// chunk to its batch and step. Counters show the buffer and memory over time. A file name that ends in `.gz` is compressed.
-    pub fn trace(mut self, path: impl Into<PathBuf>) -> Self {
-        self.viewers.trace = Some(path.into());
         self
     }
 

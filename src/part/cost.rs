@@ -75,22 +75,18 @@ impl Cost {
         self
     }
 
-    /// Reads sequences from the segment ids in column `name`: integers of shape `[rows, cells]`.
-    ///
-    /// A sequence is a run of equal ids. Zero and negative ids are padding.
-    #[must_use]
-    pub fn segments(mut self, name: impl Into<String>) -> Self {
-        self.column = Column::Segments(name.into());
-        self
-    }
+    setters! {
+        /// Reads sequences from the segment ids in column `name`: integers of shape `[rows, cells]`.
+        ///
+        /// A sequence is a run of equal ids. Zero and negative ids are padding.
+        #[must_use]
+        pub segments(name: impl Into<String>) => column = Column::Segments(name.into());
 
-    /// Reads the lengths of sequences from column `name`: integers of shape `[rows]` or `[rows, sequences]`.
-    ///
-    /// Zero and negative lengths are ignored.
-    #[must_use]
-    pub fn lengths(mut self, name: impl Into<String>) -> Self {
-        self.column = Column::Lengths(name.into());
-        self
+        /// Reads the lengths of sequences from column `name`: integers of shape `[rows]` or `[rows, sequences]`.
+        ///
+        /// Zero and negative lengths are ignored.
+        #[must_use]
+        pub lengths(name: impl Into<String>) => column = Column::Lengths(name.into());
     }
 
     /// Returns the cost of a row with sequences of these lengths.

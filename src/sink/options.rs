@@ -56,83 +56,78 @@ impl SinkOptions {
         }
     }
 
-    /// Sets the size of shards, in bytes of their values in memory; the default is 256 MiB. A shard ends after the
-    /// record that reaches this size.
-    pub fn shard_bytes(mut self, bytes: u64) -> Self {
-        self.shard_bytes = bytes.max(1);
-        self
-    }
+    setters! {
+        /// Sets the size of shards, in bytes of their values in memory; the default is 256 MiB. A shard ends after the
+        /// record that reaches this size.
+        pub shard_bytes(bytes: u64) => shard_bytes = bytes.max(1);
 
-    /// Sets the maximum number of records in a shard. There is no maximum by default.
-    pub fn shard_records(mut self, records: u64) -> Self {
-        self.shard_records = Some(records.max(1));
-        self
-    }
+        /// Sets the maximum number of records in a shard. There is no maximum by default.
+        pub shard_records(records: u64) => shard_records = Some(records.max(1));
 
-    /// Sets the compression of shards. The default depends on the format: see [`SinkFormat::default_compression`].
-    pub fn compression(mut self, compression: Compression) -> Self {
-        self.compression = compression;
-        self
-    }
+        /// Sets the compression of shards. The default depends on the format: see [`SinkFormat::default_compression`].
+        pub compression: Compression;
 
-    /// Sets the number of records that are encoded together, in formats with such groups.
-    ///
-    /// A group is a chunk of ArrayRecord (default 1), a row group of Parquet (default 65,536, or 64 MiB), or a record
-    /// batch of Arrow (default 1,024, or 16 MiB).
-    pub fn group(mut self, records: u64) -> Self {
-        self.group = Some(records.max(1));
-        self
-    }
+        /// Sets the number of records that are encoded together, in formats with such groups.
+        ///
+        /// A group is a chunk of ArrayRecord (default 1), a row group of Parquet (default 65,536, or 64 MiB), or a
+        /// record batch of Arrow (default 1,024, or 16 MiB).
+        pub group(records: u64) => group = Some(records.max(1));
 
-    /// Sets the column to write, in formats that hold a single column. The default is `tokens` in formats of token ids.
-    pub fn column(mut self, column: impl Into<String>) -> Self {
-        self.column = Some(column.into());
-        self
-    }
+        /// Sets the column to write, in formats that hold a single column. The default is `tokens` in formats of token
+        /// ids.
+        pub column(column: impl Into<String>) => column = Some(column.into());
 
-    /// Sets the columns that are sequences, in formats whose records are examples. There are none by default.
-    ///
-    /// With sequences, each record is a `tf.train.SequenceExample`. A sequence has a step for each item of the list, or
-    /// each row of the array, in its column. The other columns are its context. Without sequences, a record is a
-    /// `tf.train.Example`, or the bytes or the text of an element with a single field.
-    pub fn sequences<S: Into<String>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
-        self.sequences = columns.into_iter().map(Into::into).collect();
-        self
-    }
+        /// Sets the columns that are sequences, in formats whose records are examples. There are none by default.
+        ///
+        /// With sequences, each record is a `tf.train.SequenceExample`. A sequence has a step for each item of the
+        /// list, or each row of the array, in its column. The other columns are its context. Without sequences, a
+        /// record is a `tf.train.Example`, or the bytes or the text of an element with a single field.
+        pub sequences<S: Into<String>>(columns: impl IntoIterator<Item = S>) =>
+            sequences = columns.into_iter().map(Into::into).collect();
 
-    /// Sets the storage type of token ids, in formats of token ids. The default is two bytes, which holds ids up to
-    /// 65,535.
-    pub fn token_type(mut self, token: TokenType) -> Self {
-        self.token_type = token;
-        self
-    }
+        /// Sets the storage type of token ids, in formats of token ids. The default is two bytes, which holds ids up to
+        /// 65,535.
+        pub token_type: TokenType;
 
-    /// Omits the header of files of token ids, as nanoGPT does. Off by default, because readers detect the storage type
-    /// of ids from the header.
-    pub fn bare(mut self, bare: bool) -> Self {
-        self.bare = bare;
-        self
-    }
+        /// Omits the header of files of token ids, as nanoGPT does. Off by default, because readers detect the storage
+        /// type of ids from the header.
+        pub bare: bool;
 
-    /// Stores floating-point numbers of Parquet byte by byte: all first bytes, then all second bytes. Off by default.
-    ///
-    /// Activations and features then benefit from compression, and take a tenth less space. Numbers that repeat take
-    /// more space.
-    pub fn byte_stream_split(mut self, split: bool) -> Self {
-        self.byte_stream_split = split;
-        self
-    }
+        /// Stores floating-point numbers of Parquet byte by byte: all first bytes, then all second bytes. Off by
+        /// default.
+        ///
+        /// Activations and features then benefit from compression, and take a tenth less space. Numbers that repeat
+        /// take more space.
+        pub byte_stream_split: bool;
 
-    /// Sets the types of columns, in formats that have columns. No column is declared by default.
-    ///
-    /// The types of other columns are inferred from the first records: 1,024 of them, or 8 MiB. All shards have the
-    /// same columns, and a record that does not fit is an error.
-    ///
-    /// Numbers of another type are converted to the type of a declared column: integers have to fit, other numbers are
-    /// rounded.
-    pub fn schema(mut self, schema: Schema) -> Self {
-        self.schema = schema;
-        self
+        /// Sets the types of columns, in formats that have columns. No column is declared by default.
+        ///
+        /// The types of other columns are inferred from the first records: 1,024 of them, or 8 MiB. All shards have the
+        /// same columns, and a record that does not fit is an error.
+        ///
+        /// Numbers of another type are converted to the type of a declared column: integers have to fit, other numbers
+        /// are rounded.
+        pub schema: Schema;
+
+        /// Sets the prefix of the names of shards; the default is `shard`.
+        pub prefix(prefix: impl Into<String>) => prefix = prefix.into();
+
+        /// Sets the number of threads that encode, each a single shard at a time; the default is a thread per core.
+        ///
+        /// With two or more threads, an equal number of further threads compresses columns of Parquet and sections of
+        /// files. Sections are 4 to 32 MiB of a file that is compressed whole. The number of threads does not change
+        /// the written bytes.
+        pub threads(threads: usize) => threads = threads.max(1);
+
+        /// Sets the limit of bytes of elements that wait to be encoded; the default is 1 GiB.
+        ///
+        /// Several threads work at a time if the limit is several times [`shard_bytes`](Self::shard_bytes). The memory
+        /// of the encoders is not included.
+        pub memory: u64;
+
+        /// Sets whether a folder that holds shards is continued after its last shard. Such a folder is refused by
+        /// default.
+        pub resume: bool;
     }
 
     /// Declares columns that are not declared yet.
@@ -142,37 +137,6 @@ impl SinkOptions {
                 self.schema = self.schema.with(name, holds.clone());
             }
         }
-        self
-    }
-
-    /// Sets the prefix of the names of shards; the default is `shard`.
-    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.prefix = prefix.into();
-        self
-    }
-
-    /// Sets the number of threads that encode, each a single shard at a time; the default is a thread per core.
-    ///
-    /// With two or more threads, an equal number of further threads compresses columns of Parquet and sections of
-    /// files. Sections are 4 to 32 MiB of a file that is compressed whole. The number of threads does not change the
-    /// written bytes.
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads.max(1);
-        self
-    }
-
-    /// Sets the limit of bytes of elements that wait to be encoded; the default is 1 GiB.
-    ///
-    /// Several threads work at a time if the limit is several times [`shard_bytes`](Self::shard_bytes). The memory of
-    /// the encoders is not included.
-    pub fn memory(mut self, bytes: u64) -> Self {
-        self.memory = bytes;
-        self
-    }
-
-    /// Sets whether a folder that holds shards is continued after its last shard. Such a folder is refused by default.
-    pub fn resume(mut self, resume: bool) -> Self {
-        self.resume = resume;
         self
     }
 

@@ -22,20 +22,25 @@ impl ColumnNames for RangeFull {
 
 impl<S: AsRef<str>> ColumnNames for &[S] {
     fn names(self) -> Option<Vec<Name>> {
-        Some(self.iter().map(|name| Name::new(name.as_ref())).collect())
+        Some(to_names(self))
     }
 }
 
 impl<S: AsRef<str>> ColumnNames for Vec<S> {
     fn names(self) -> Option<Vec<Name>> {
-        self.as_slice().names()
+        Some(to_names(self))
     }
 }
 
 impl<S: AsRef<str>, const N: usize> ColumnNames for [S; N] {
     fn names(self) -> Option<Vec<Name>> {
-        self.as_slice().names()
+        Some(to_names(self))
     }
+}
+
+/// Returns the names of columns.
+pub(crate) fn to_names<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Vec<Name> {
+    names.into_iter().map(|name| Name::new(name.as_ref())).collect()
 }
 
 /// Returns the name in `names` with the smallest edit distance to `name`, if that distance is small.

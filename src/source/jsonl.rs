@@ -76,7 +76,7 @@ macro_rules! record_options {
         impl $options {
             /// Sets the fields to read, in this order. Default: all fields.
             pub fn columns<S: AsRef<str>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
-                self.columns = Some(columns.into_iter().map(|c| $crate::element::Name::new(c.as_ref())).collect());
+                self.columns = Some($crate::source::columns::to_names(columns));
                 self
             }
 

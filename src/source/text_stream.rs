@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::columns::to_names;
 use super::content::{self, Content};
 use super::file_stream::{FileState, FileStream, Forward, file_stream};
 use super::files::Patterns;
@@ -115,31 +116,21 @@ impl StreamOptions {
         Self::default()
     }
 
-    /// Sets the maximum length of a line in bytes. Default: 16 MiB. A compressed file can contain lines that are much
-    /// longer than the file.
-    pub fn max_line_bytes(mut self, bytes: usize) -> Self {
-        self.bounds.line_bytes = bytes.max(1);
-        self
-    }
+    setters! {
+        /// Sets the maximum length of a line in bytes. Default: 16 MiB. A compressed file can contain lines that are
+        /// much longer than the file.
+        pub max_line_bytes(bytes: usize) => bounds.line_bytes = bytes.max(1);
 
-    /// Sets the base-2 logarithm of the largest window that a zstd frame may require. Default: 25 (32 MiB), 26 for
-    /// files of at least 32 MiB, 27 for files of at least 96 MiB.
-    pub fn max_window_log(mut self, log: u32) -> Self {
-        self.bounds.window_log = Some(log);
-        self
-    }
+        /// Sets the base-2 logarithm of the largest window that a zstd frame may require. Default: 25 (32 MiB), 26 for
+        /// files of at least 32 MiB, 27 for files of at least 96 MiB.
+        pub max_window_log(log: u32) => bounds.window_log = Some(log);
 
-    /// Sets the fields that [`jsonl`](Self::jsonl) reads, in this order. Default: all fields.
-    pub fn columns<S: AsRef<str>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
-        self.columns = Some(columns.into_iter().map(|c| Name::new(c.as_ref())).collect());
-        self
-    }
+        /// Sets the fields that [`jsonl`](Self::jsonl) reads, in this order. Default: all fields.
+        pub columns<S: AsRef<str>>(columns: impl IntoIterator<Item = S>) => columns = Some(to_names(columns));
 
-    /// Sets how [`jsonl`](Self::jsonl) treats records in which an object repeats a name. Default:
-    /// [`RepeatedNames::Last`].
-    pub fn repeated_names(mut self, names: RepeatedNames) -> Self {
-        self.names = names;
-        self
+        /// Sets how [`jsonl`](Self::jsonl) treats records in which an object repeats a name. Default:
+        /// [`RepeatedNames::Last`].
+        pub repeated_names(names: RepeatedNames) => names = names;
     }
 
     /// Opens text files, globs, or directories (of `.txt.gz`, `.txt.zst`, `.txt.lz4` and `.txt` files).

@@ -189,22 +189,18 @@ impl RandomCrops {
         self
     }
 
-    /// Sets the number of crops per epoch. Each epoch continues after the previous epoch, with new crops.
-    pub fn epoch(mut self, crops: u64) -> Self {
-        self.len = crops;
-        self
+    setters! {
+        /// Sets the number of crops per epoch. Each epoch continues after the previous epoch, with new crops.
+        pub epoch(crops: u64) => len = crops;
+
+        /// Yields views of the mapped file, `u16` or `u32` as stored, instead of `i32` copies. Default: `false`.
+        pub as_stored(as_stored: bool) => shape.as_stored = as_stored;
     }
 
     /// Extends each crop by the next id. Default: `false`.
     pub fn with_next(mut self, with_next: bool) -> Self {
         self.shape.with_next = with_next;
         self.numbered()
-    }
-
-    /// Yields views of the mapped file, `u16` or `u32` as stored, instead of `i32` copies. Default: `false`.
-    pub fn as_stored(mut self, as_stored: bool) -> Self {
-        self.shape.as_stored = as_stored;
-        self
     }
 
     /// Returns the file and the first id of crop `index`, among `last + 1` positions.

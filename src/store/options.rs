@@ -142,60 +142,38 @@ impl StoreOptions {
         options
     }
 
-    /// Sets the folder of the disk cache, which should be on a local disk. All runs and processes of this user on this
-    /// machine share the cache. Each block is stored with a hash, and the least recently used blocks are evicted. The
-    /// folder also contains indices of lines and records. [Other users](super#who-may-read-the-cache) can neither read
-    /// nor write there.
-    pub fn cache_dir(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.cache_dir = Some(folder.into());
-        self
-    }
+    setters! {
+        /// Sets the folder of the disk cache, which should be on a local disk. All runs and processes of this user on
+        /// this machine share the cache. Each block is stored with a hash, and the least recently used blocks are
+        /// evicted. The folder also contains indices of lines and records. [Other users](super#who-may-read-the-cache)
+        /// can neither read nor write there.
+        pub cache_dir(folder: impl Into<PathBuf>) => cache_dir = Some(folder.into());
 
-    /// Sets the maximum size of the blocks in the disk cache, in bytes.
-    pub fn cache_bytes(mut self, bytes: u64) -> Self {
-        self.cache_bytes = bytes;
-        self
-    }
+        /// Sets the maximum size of the blocks in the disk cache, in bytes.
+        pub cache_bytes: u64;
 
-    /// Sets the memory for blocks of each process, in bytes. A worker uses at most an eighth of its heap, so that
-    /// blocks are part of the RAM budget. A process that starts workers drops the blocks it has read to open files.
-    pub fn memory_bytes(mut self, bytes: u64) -> Self {
-        self.memory_bytes = bytes;
-        self
-    }
+        /// Sets the memory for blocks of each process, in bytes. A worker uses at most an eighth of its heap, so that
+        /// blocks are part of the RAM budget. A process that starts workers drops the blocks it has read to open files.
+        pub memory_bytes: u64;
 
-    /// Sets the maximum number of requests in flight, from 1 to 65,536. Requests for small parts of objects are limited
-    /// only by this number. Requests for large parts are also limited to 64 MiB in flight. That limit is higher for
-    /// more than 64 requests.
-    pub fn requests(mut self, count: usize) -> Self {
-        self.requests = count.clamp(1, MOST_REQUESTS as usize) as u32;
-        self
-    }
+        /// Sets the maximum number of requests in flight, from 1 to 65,536. Requests for small parts of objects are
+        /// limited only by this number. Requests for large parts are also limited to 64 MiB in flight. That limit is
+        /// higher for more than 64 requests.
+        pub requests(count: usize) => requests = count.clamp(1, MOST_REQUESTS as usize) as u32;
 
-    /// Sets the maximum number of attempts at a request, at least 1.
-    pub fn attempts(mut self, count: u32) -> Self {
-        self.attempts = count.max(1);
-        self
-    }
+        /// Sets the maximum number of attempts at a request, at least 1.
+        pub attempts(count: u32) => attempts = count.max(1);
 
-    /// Sets the maximum time for a request, including all attempts, bodies and pauses. The wait for a [free
-    /// request](Self::requests) does not count.
-    pub fn timeout(mut self, time: Duration) -> Self {
-        self.timeout = time;
-        self
-    }
+        /// Sets the maximum time for a request, including all attempts, bodies and pauses. The wait for a [free
+        /// request](Self::requests) does not count.
+        pub timeout: Duration;
 
-    /// Sets the maximum time without progress before a request is retried.
-    pub fn stall(mut self, time: Duration) -> Self {
-        self.stall = time;
-        self
-    }
+        /// Sets the maximum time without progress before a request is retried.
+        pub stall: Duration;
 
-    /// Sets the maximum time to connect to a server before the request is retried. A value other than the default
-    /// overrides the variable of the store, such as `AWS_CONNECT_TIMEOUT`.
-    pub fn connect_timeout(mut self, time: Duration) -> Self {
-        self.connect_timeout = time;
-        self
+        /// Sets the maximum time to connect to a server before the request is retried. A value other than the default
+        /// overrides the variable of the store, such as `AWS_CONNECT_TIMEOUT`.
+        pub connect_timeout: Duration;
     }
 
     /// Returns the maximum number of blocks in flight: 16 full requests, or a quarter of `requests` if this is more.

@@ -81,32 +81,22 @@ pub struct TokeniseOptions {
 }
 
 impl TokeniseOptions {
-    /// Adds `token` before each text.
-    #[must_use]
-    pub fn prepend_bos(mut self, token: impl Into<TokenName>) -> Self {
-        self.bos = Some(token.into());
-        self
-    }
+    setters! {
+        /// Adds `token` before each text.
+        #[must_use]
+        pub prepend_bos(token: impl Into<TokenName>) => bos = Some(token.into());
 
-    /// Adds `token` after each text.
-    #[must_use]
-    pub fn append_eos(mut self, token: impl Into<TokenName>) -> Self {
-        self.eos = Some(token.into());
-        self
-    }
+        /// Adds `token` after each text.
+        #[must_use]
+        pub append_eos(token: impl Into<TokenName>) => eos = Some(token.into());
 
-    /// Limits a text to `tokens`, including opening and closing tokens.
-    #[must_use]
-    pub fn max_len(mut self, tokens: usize) -> Self {
-        self.max_len = Some(tokens);
-        self
-    }
+        /// Limits a text to `tokens`, including opening and closing tokens.
+        #[must_use]
+        pub max_len(tokens: usize) => max_len = Some(tokens);
 
-    /// Sets the treatment of texts beyond [`max_len`](Self::max_len).
-    #[must_use]
-    pub fn overflow(mut self, overflow: Overflow) -> Self {
-        self.overflow = overflow;
-        self
+        /// Sets the treatment of texts beyond [`max_len`](Self::max_len).
+        #[must_use]
+        pub overflow: Overflow;
     }
 }
 

@@ -28,17 +28,13 @@ pub struct TokenizerOptions {
 }
 
 impl TokenizerOptions {
-    /// Sets [`special_in_text`](Self::special_in_text).
-    #[must_use]
-    pub fn special_in_text(mut self, yes: bool) -> Self {
-        self.special_in_text = yes;
-        self
-    }
+    setters! {
+        /// Sets [`special_in_text`](Self::special_in_text).
+        #[must_use]
+        pub special_in_text: bool;
 
-    /// Sets [`engine`](Self::engine).
-    #[must_use]
-    pub fn engine(mut self, choice: EngineChoice) -> Self {
-        self.engine = choice;
-        self
+        /// Sets [`engine`](Self::engine).
+        #[must_use]
+        pub engine: EngineChoice;
     }
 }

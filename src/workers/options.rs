@@ -157,89 +157,79 @@ impl MpOptions {
     }
 }
 
-/// The methods of [`MpOptions`] that set an option: each with its argument, and the value of a field.
-macro_rules! setters {
-    ($($(#[$doc:meta])+ $option:ident($given:ident: $type:ty) => $($field:ident).+ = $value:expr;)+) => {
-        impl MpOptions {
-            $($(#[$doc])+
-            pub fn $option(mut self, $given: $type) -> Self {
-                self.$($field).+ = $value;
-                self
-            })+
-        }
-    };
-}
+impl MpOptions {
+    setters! {
+        /// Sets the number of worker processes; 0 evaluates on threads of this process. For stages written in Rust, a
+        /// second worker only makes a crash cheaper.
+        pub workers(workers: impl Into<Count>) => numbers.workers = workers.into();
 
-setters! {
-    /// Sets the number of worker processes; 0 evaluates on threads of this process. For stages written in Rust, a
-    /// second worker only makes a crash cheaper.
-    workers(workers: impl Into<Count>) => numbers.workers = workers.into();
+        /// Sets the maximum number of worker processes if [`workers`](Self::workers) is automatic; 1 by default.
+        ///
+        /// A run starts with one worker. More processes are tried if more threads bring nothing, because elements wait
+        /// for a lock or an allocator that threads of a process share. Added processes are kept if they pay. The memory
+        /// of the first worker is divided among all workers.
+        pub max_workers(most: usize) => numbers.most_workers = Some(most);
 
-    /// Sets the maximum number of worker processes if [`workers`](Self::workers) is automatic; 1 by default.
-    ///
-    /// A run starts with one worker. More processes are tried if more threads bring nothing, because elements wait for
-    /// a lock or an allocator that threads of a process share. Added processes are kept if they pay. The memory of the
-    /// first worker is divided among all workers.
-    max_workers(most: usize) => numbers.most_workers = Some(most);
+        /// Sets the number of threads that evaluate elements in each worker; the maximum if the number is tuned.
+        ///
+        /// By default, one worker starts with one thread per core. If elements come from a store, all workers together
+        /// start with at least 16 threads. Tuning goes up to 256 threads in total if elements mostly wait and the heaps
+        /// have room.
+        pub threads_per_worker(threads: impl Into<Count>) => numbers.threads = threads.into();
 
-    /// Sets the number of threads that evaluate elements in each worker; the maximum if the number is tuned.
-    ///
-    /// By default, one worker starts with one thread per core. If elements come from a store, all workers together
-    /// start with at least 16 threads. Tuning goes up to 256 threads in total if elements mostly wait and the heaps
-    /// have room.
-    threads_per_worker(threads: impl Into<Count>) => numbers.threads = threads.into();
+        /// Sets the maximum bytes of shared memory plus private memory of all workers, at every instant. The default is
+        /// a quarter of the available memory of the machine or of the control group, whichever is less.
+        ///
+        /// The limit holds by construction: shared memory has a fixed size, and the kernel limits the private memory of
+        /// each worker to its [heap](Self::worker_heap). The limit does not cover:
+        /// - shared memory that code in a worker maps or writes to memory files,
+        /// - processes that a worker starts, each of which has a limit equal to the worker's,
+        /// - the page cache, mapped files and program text,
+        /// - this process's heap: the elements of a batch, a window or rows that are assembled here.
+        ///
+        /// A control group limits all of these. The actual use of workers and their child processes is measured from
+        /// time to time. A warning and a note in the report appear if the use exceeded the budget.
+        pub ram_budget(bytes: u64) => memory.budget = Some(bytes);
 
-    /// Sets the maximum bytes of shared memory plus private memory of all workers, at every instant. The default is a
-    /// quarter of the available memory of the machine or of the control group, whichever is less.
-    ///
-    /// The limit holds by construction: shared memory has a fixed size, and the kernel limits the private memory of
-    /// each worker to its [heap](Self::worker_heap). The limit does not cover:
-    /// - shared memory that code in a worker maps or writes to memory files,
-    /// - processes that a worker starts, each of which has a limit equal to the worker's,
-    /// - the page cache, mapped files and program text,
-    /// - this process's heap: the elements of a batch, a window or rows that are assembled here.
-    ///
-    /// A control group limits all of these. The actual use of workers and their child processes is measured from time
-    /// to time. A warning and a note in the report appear if the use exceeded the budget.
-    ram_budget(bytes: u64) => memory.budget = Some(bytes);
+        /// Sets the private memory of each worker in bytes. The default is half of the budget divided by the number of
+        /// workers, but at least 64 MiB, or 192 MiB if workers run Python.
+        ///
+        /// An allocation beyond the limit fails, which ends the worker. With the default, an element over which several
+        /// workers died is evaluated once more before it is blamed. The last attempt runs in a worker with that entire
+        /// half of the budget.
+        pub worker_heap(bytes: u64) => memory.heap = Some(bytes);
 
-    /// Sets the private memory of each worker in bytes. The default is half of the budget divided by the number of
-    /// workers, but at least 64 MiB, or 192 MiB if workers run Python.
-    ///
-    /// An allocation beyond the limit fails, which ends the worker. With the default, an element over which several
-    /// workers died is evaluated once more before it is blamed. The last attempt runs in a worker with that entire half
-    /// of the budget.
-    worker_heap(bytes: u64) => memory.heap = Some(bytes);
+        /// Sets the maximum bytes of an element; a quarter of the slab by default.
+        pub max_element(bytes: u64) => memory.element = Some(bytes);
 
-    /// Sets the maximum bytes of an element; a quarter of the slab by default.
-    max_element(bytes: u64) => memory.element = Some(bytes);
+        /// Sets the maximum time for a range of elements before its worker counts as hanging; `None` disables the
+        /// limit.
+        pub deadline(deadline: impl Into<Option<Duration>>) => deadline = deadline.into();
 
-    /// Sets the maximum time for a range of elements before its worker counts as hanging; `None` disables the limit.
-    deadline(deadline: impl Into<Option<Duration>>) => deadline = deadline.into();
+        /// Sets how many workers a range of elements may kill before the faulty element is located and handled.
+        pub retries(retries: u32) => retries = retries.max(1);
 
-    /// Sets how many workers a range of elements may kill before the faulty element is located and handled.
-    retries(retries: u32) => retries = retries.max(1);
+        /// Sets the policy for an element that kills every worker that evaluates it.
+        pub on_poison(poison: Poison) => poison = poison;
 
-    /// Sets the policy for an element that kills every worker that evaluates it.
-    on_poison(poison: Poison) => poison = poison;
+        /// Sets whether the number of active threads and the window follow the consumer's demand; true by default.
+        pub tune(yes: bool) => tune = yes;
 
-    /// Sets whether the number of active threads and the window follow the consumer's demand; true by default.
-    tune(yes: bool) => tune = yes;
+        /// Sets the initial number of active threads of each worker if the number is tuned. The default is all
+        /// requested threads, or one per core.
+        pub start_threads(threads: usize) => numbers.start_threads = Some(threads);
 
-    /// Sets the initial number of active threads of each worker if the number is tuned. The default is all requested
-    /// threads, or one per core.
-    start_threads(threads: usize) => numbers.start_threads = Some(threads);
+        /// Sets the initial number of ranges in progress or ready, if that number is tuned; two per thread by default.
+        pub start_window(ranges: usize) => start_window = Some(ranges);
 
-    /// Sets the initial number of ranges in progress or ready, if that number is tuned; two per thread by default.
-    start_window(ranges: usize) => start_window = Some(ranges);
+        /// Sets the tuning interval; one second by default.
+        #[doc(hidden)]
+        pub tick: Duration;
 
-    /// Sets the tuning interval; one second by default.
-    #[doc(hidden)]
-    tick(tick: Duration) => tick = tick;
-
-    /// Turns counts and times of stages on or off, so that their cost can be measured.
-    #[doc(hidden)]
-    counted(yes: bool) => counted = yes;
+        /// Turns counts and times of stages on or off, so that their cost can be measured.
+        #[doc(hidden)]
+        pub counted(yes: bool) => counted = yes;
+    }
 }
 
 #[cfg(test)]

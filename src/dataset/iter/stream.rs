@@ -108,24 +108,20 @@ impl<D: MapDataset + 'static> Stream<D> {
         self.fan(|dataset| FanOut::flat_map(dataset, move |element| Ok(f(element)?.into_iter().collect())))
     }
 
-    /// Sets the policy for records that stages before the border cannot use. Includes stages that are added later.
-    ///
-    /// Every executor skips the same records. Skipped records count as dropped for the thresholds.
-    /// ```
-    /// use gristmill::{Error, dataset::{iter::BadRecords, map::Range}, prelude::*};
-    /// let ds = Range::new(0, 5).try_map(|x| if x % 2 == 1 { Err(Error::data("odd")) } else { Ok(x) }).to_iter();
-    /// assert_eq!(ds.on_bad_record(BadRecords::Skip { limit: Some(2), consecutive: None }).collect()?, [0, 2, 4]);
-    /// # Ok::<(), gristmill::Error>(())
-    /// ```
-    pub fn on_bad_record(mut self, policy: BadRecords) -> Self {
-        self.options.bad = policy;
-        self
-    }
+    setters! {
+        /// Sets the policy for records that stages before the border cannot use. Includes stages that are added later.
+        ///
+        /// Every executor skips the same records. Skipped records count as dropped for the thresholds.
+        /// ```
+        /// use gristmill::{Error, dataset::{iter::BadRecords, map::Range}, prelude::*};
+        /// let ds = Range::new(0, 5).try_map(|x| if x % 2 == 1 { Err(Error::data("odd")) } else { Ok(x) }).to_iter();
+        /// assert_eq!(ds.on_bad_record(BadRecords::Skip { limit: Some(2), consecutive: None }).collect()?, [0, 2, 4]);
+        /// # Ok::<(), gristmill::Error>(())
+        /// ```
+        pub on_bad_record(policy: BadRecords) => options.bad = policy;
 
-    /// Sets the shares of dropped elements that cause a warning or an error. Includes stages that are added later.
-    pub fn filter_thresholds(mut self, thresholds: FilterThresholds) -> Self {
-        self.options.thresholds = thresholds;
-        self
+        /// Sets the shares of dropped elements that cause a warning or an error. Includes stages that are added later.
+        pub filter_thresholds(thresholds: FilterThresholds) => options.thresholds = thresholds;
     }
 }
 

@@ -53,23 +53,16 @@ impl BinPackOptions {
         Self { group_by: Some(Name::new(feature)), ..self }
     }
 
-    /// Sets the maximum number of sequences in a row.
-    #[must_use]
-    pub fn max_sequences_per_bin(mut self, most: usize) -> Self {
-        self.group.max_sequences = Some(most);
-        self
-    }
+    setters! {
+        /// Sets the maximum number of sequences in a row.
+        #[must_use]
+        pub max_sequences_per_bin(most: usize) => group.max_sequences = Some(most);
 
-    /// Sets the policy for a sequence that is longer than a row. The default is an error.
-    #[must_use]
-    pub fn over_long(mut self, policy: OverLong) -> Self {
-        self.group.over_long = policy;
-        self
-    }
+        /// Sets the policy for a sequence that is longer than a row. The default is an error.
+        #[must_use]
+        pub over_long(policy: OverLong) => group.over_long = policy;
 
-    pub(super) fn with_fit(mut self, fit: Fit) -> Self {
-        self.group.fit = fit;
-        self
+        pub(super) with_fit(fit: Fit) => group.fit = fit;
     }
 
     pub(super) fn check(&self) -> Result<()> {
@@ -117,25 +110,18 @@ impl WindowPackOptions {
         Self { rows: rows.into(), window: WindowOptions::default() }
     }
 
-    /// Sets the number of sequences to look ahead. They are held in memory, and read again on a restore.
-    #[must_use]
-    pub fn window(mut self, sequences: usize) -> Self {
-        self.window.window = sequences;
-        self
-    }
+    setters! {
+        /// Sets the number of sequences to look ahead. They are held in memory, and read again on a restore.
+        #[must_use]
+        pub window(sequences: usize) => window.window = sequences;
 
-    /// Sets the maximum number of sequences in a row.
-    #[must_use]
-    pub fn max_sequences_per_bin(mut self, most: usize) -> Self {
-        self.window.max_sequences = Some(most);
-        self
-    }
+        /// Sets the maximum number of sequences in a row.
+        #[must_use]
+        pub max_sequences_per_bin(most: usize) => window.max_sequences = Some(most);
 
-    /// Sets the policy for a sequence that is longer than a row. The default is an error.
-    #[must_use]
-    pub fn over_long(mut self, policy: OverLong) -> Self {
-        self.window.over_long = policy;
-        self
+        /// Sets the policy for a sequence that is longer than a row. The default is an error.
+        #[must_use]
+        pub over_long(policy: OverLong) => window.over_long = policy;
     }
 
     pub(super) fn check(&self) -> Result<()> {

@@ -168,28 +168,24 @@ impl Default for ArrayRecordOptions {
 source_options!(ArrayRecordOptions of ArrayRecord, access at access);
 
 impl ArrayRecordOptions {
-    /// Sets the size of the cache for decoded chunks and their records, in bytes; 256 MiB by default.
-    ///
-    /// The most recent chunk is kept regardless of its size.
-    pub fn cache_bytes(mut self, bytes: usize) -> Self {
-        self.cache_bytes = bytes;
-        self
-    }
+    setters! {
+        /// Sets the size of the cache for decoded chunks and their records, in bytes; 256 MiB by default.
+        ///
+        /// The most recent chunk is kept regardless of its size.
+        pub cache_bytes: usize;
 
-    /// Sets whether to read the intact chunks of a file without a valid index; off by default.
-    ///
-    /// The outcome is logged as a warning and returned by [`recovered`](ArrayRecord::recovered).
-    ///
-    /// Such a file is scanned chunk by chunk. After a damaged chunk, its header or a block header gives the place of
-    /// the next chunk. Records in between are missing, so later records have lower numbers. If the footer is intact and
-    /// only the pointer to it is lost, the file is read like an intact file.
-    ///
-    /// # Cost
-    /// Opening such a file reads and hashes all of its bytes, and holds a file of a store in memory meanwhile. Intact
-    /// files have no extra cost.
-    pub fn recover(mut self, recover: bool) -> Self {
-        self.recover = recover;
-        self
+        /// Sets whether to read the intact chunks of a file without a valid index; off by default.
+        ///
+        /// The outcome is logged as a warning and returned by [`recovered`](ArrayRecord::recovered).
+        ///
+        /// Such a file is scanned chunk by chunk. After a damaged chunk, its header or a block header gives the place
+        /// of the next chunk. Records in between are missing, so later records have lower numbers. If the footer is
+        /// intact and only the pointer to it is lost, the file is read like an intact file.
+        ///
+        /// # Cost
+        /// Opening such a file reads and hashes all of its bytes, and holds a file of a store in memory meanwhile.
+        /// Intact files have no extra cost.
+        pub recover: bool;
     }
 
     /// Opens files, globs or directories (of `.array_record` and `.arrayrecord` files).

@@ -88,27 +88,20 @@ impl Default for ArrayRecordWriterOptions {
 }
 
 impl ArrayRecordWriterOptions {
-    /// Sets the number of records per chunk; 1 by default, as in Google's writer.
-    ///
-    /// Larger chunks make smaller files of small records, but slow down shuffled reads, which decode a chunk per
-    /// record.
-    pub fn group_size(mut self, records: u64) -> Self {
-        self.group_size = records.max(1);
-        self
-    }
+    setters! {
+        /// Sets the number of records per chunk; 1 by default, as in Google's writer.
+        ///
+        /// Larger chunks make smaller files of small records, but slow down shuffled reads, which decode a chunk per
+        /// record.
+        pub group_size(records: u64) => group_size = records.max(1);
 
-    /// Sets the compression of chunks; zstd at level 3 by default, as in Google's writer.
-    pub fn compression(mut self, compression: Compression) -> Self {
-        self.compression = compression;
-        self
-    }
+        /// Sets the compression of chunks; zstd at level 3 by default, as in Google's writer.
+        pub compression: Compression;
 
-    /// Sets whether to pad the file to a multiple of 64 KiB after every chunk; off by default.
-    ///
-    /// Reading a chunk then needs a single request per block, and no block holds parts of two chunks.
-    pub fn pad_to_block_boundary(mut self, pad: bool) -> Self {
-        self.pad_to_block_boundary = pad;
-        self
+        /// Sets whether to pad the file to a multiple of 64 KiB after every chunk; off by default.
+        ///
+        /// Reading a chunk then needs a single request per block, and no block holds parts of two chunks.
+        pub pad_to_block_boundary: bool;
     }
 
     /// Creates the file, or truncates it.

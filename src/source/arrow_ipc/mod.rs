@@ -30,6 +30,7 @@ use super::arrow::columns::{Chosen, Columns};
 use super::arrow::partitions::Partitions;
 use super::arrow::spans::{Place, Span, each_row};
 use super::arrow::value::Memory;
+use super::columns::to_names;
 use super::contained::contained;
 use super::content::{self, Content, Contents};
 use super::files::{self, FileId, Patterns};
@@ -238,29 +239,22 @@ impl Default for ArrowOptions {
 source_options!(ArrowOptions of Arrow, access at access);
 
 impl ArrowOptions {
-    /// Sets the columns to read, by top-level name, in this order; all columns by default.
-    pub fn columns<S: AsRef<str>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
-        self.columns = Some(columns.into_iter().map(|c| Name::new(c.as_ref())).collect());
-        self
-    }
+    setters! {
+        /// Sets the columns to read, by top-level name, in this order; all columns by default.
+        pub columns<S: AsRef<str>>(columns: impl IntoIterator<Item = S>) => columns = Some(to_names(columns));
 
-    /// Sets the size of the cache for decoded record batches, in bytes; 256 MiB by default.
-    ///
-    /// An uncompressed batch counts only with the memory that Arrow needs to locate its values. The most recent batch
-    /// is kept regardless of its size.
-    pub fn cache_bytes(mut self, bytes: usize) -> Self {
-        self.cache_bytes = bytes;
-        self
-    }
+        /// Sets the size of the cache for decoded record batches, in bytes; 256 MiB by default.
+        ///
+        /// An uncompressed batch counts only with the memory that Arrow needs to locate its values. The most recent
+        /// batch is kept regardless of its size.
+        pub cache_bytes: usize;
 
-    /// Sets which folders named `key=value` give columns, in the layout of Hive, Spark and DuckDB.
-    ///
-    /// By default, the folders between an opened folder and its files do; with `true`, all folders of a path; with
-    /// `false`, none. A column of whole numbers is `i64`, any other is text; `__HIVE_DEFAULT_PARTITION__` is null. A
-    /// column of a folder replaces a column of the files with this name.
-    pub fn hive_partitioning(mut self, wanted: bool) -> Self {
-        self.hive_partitioning = Some(wanted);
-        self
+        /// Sets which folders named `key=value` give columns, in the layout of Hive, Spark and DuckDB.
+        ///
+        /// By default, the folders between an opened folder and its files do; with `true`, all folders of a path; with
+        /// `false`, none. A column of whole numbers is `i64`, any other is text; `__HIVE_DEFAULT_PARTITION__` is null.
+        /// A column of a folder replaces a column of the files with this name.
+        pub hive_partitioning(wanted: bool) => hive_partitioning = Some(wanted);
     }
 
     /// Opens files, globs or folders: Hugging Face folders, or folders of `.arrow` and `.feather` files.

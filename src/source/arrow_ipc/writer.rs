@@ -98,34 +98,22 @@ impl ArrowWriterOptions {
         self
     }
 
-    /// Sets the compression of record batches; uncompressed by default.
-    pub fn compression(mut self, compression: ArrowCompression) -> Self {
-        self.compression = compression;
-        self
-    }
+    setters! {
+        /// Sets the compression of record batches; uncompressed by default.
+        pub compression: ArrowCompression;
 
-    /// Sets the largest number of rows per record batch; 1,024 by default. A compressed batch is always decoded whole.
-    pub fn batch_rows(mut self, rows: usize) -> Self {
-        self.batch_rows = rows.max(1);
-        self
-    }
+        /// Sets the largest number of rows per record batch; 1,024 by default. A compressed batch is always decoded
+        /// whole.
+        pub batch_rows(rows: usize) => batch_rows = rows.max(1);
 
-    /// Sets the approximate largest size of the values in a record batch, in bytes; 16 MiB by default.
-    pub fn batch_bytes(mut self, bytes: usize) -> Self {
-        self.batch_bytes = bytes.max(1);
-        self
-    }
+        /// Sets the approximate largest size of the values in a record batch, in bytes; 16 MiB by default.
+        pub batch_bytes(bytes: usize) => batch_bytes = bytes.max(1);
 
-    /// Sets the columns to the columns of this element; its values are not written.
-    pub fn example(mut self, example: Element) -> Self {
-        self.columns = Declared::Example(example);
-        self
-    }
+        /// Sets the columns to the columns of this element; its values are not written.
+        pub example(example: Element) => columns = Declared::Example(example);
 
-    /// Sets the columns.
-    pub(crate) fn columns(mut self, columns: Vec<(Name, Kind)>) -> Self {
-        self.columns = Declared::Columns(columns);
-        self
+        /// Sets the columns.
+        pub(crate) columns(columns: Vec<(Name, Kind)>) => columns = Declared::Columns(columns);
     }
 
     fn ipc(&self) -> Result<IpcWriteOptions, ArrowError> {

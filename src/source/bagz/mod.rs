@@ -80,18 +80,14 @@ pub struct BagzOptions {
 source_options!(BagzOptions of Bagz, access at access);
 
 impl BagzOptions {
-    /// Sets whether records were distributed round-robin, as in Bagz's `INTERLEAVED`: with `n` files, record `i` is
-    /// record `i / n` of file `i % n`. With `false`, the default, the files follow one another.
-    pub fn interleaved(mut self, interleaved: bool) -> Self {
-        self.interleaved = interleaved;
-        self
-    }
+    setters! {
+        /// Sets whether records were distributed round-robin, as in Bagz's `INTERLEAVED`: with `n` files, record `i` is
+        /// record `i / n` of file `i % n`. With `false`, the default, the files follow one another.
+        pub interleaved: bool;
 
-    /// Sets whether records are zstd frames, regardless of the file's name. By default, `.bagz` files are compressed,
-    /// `.bag` files are not, and the first record decides for other names.
-    pub fn compressed(mut self, compressed: bool) -> Self {
-        self.compressed = Some(compressed);
-        self
+        /// Sets whether records are zstd frames, regardless of the file's name. By default, `.bagz` files are
+        /// compressed, `.bag` files are not, and the first record decides for other names.
+        pub compressed(compressed: bool) => compressed = Some(compressed);
     }
 
     /// Opens files, globs, sharded names or directories (of `.bagz` and `.bag` files).

@@ -16,6 +16,7 @@ pub use self::stream::{CsvStream, CsvStreamIter};
 use self::table::{Fault, Places, Table, names};
 pub use self::types::CsvType;
 use super::abreast;
+use super::columns::to_names;
 use super::content::{self, Content, Contents, check_plain};
 use super::delimited::Dialect;
 use super::files::{self, Patterns};
@@ -120,72 +121,46 @@ impl Default for CsvOptions {
 source_options!(CsvOptions of Csv, access at access);
 
 impl CsvOptions {
-    /// Sets the place of the index of records; beside the file by default.
-    pub fn cache(mut self, cache: IndexCache) -> Self {
-        self.cache = cache;
-        self
-    }
+    setters! {
+        /// Sets the place of the index of records; beside the file by default.
+        pub cache: IndexCache;
 
-    /// Sets the byte between fields.
-    ///
-    /// By default, the delimiter is guessed among comma, tab, semicolon and bar. The candidate must split the first
-    /// records into equally many fields; the largest number of fields wins. If no candidate gives two fields, the
-    /// delimiter is a tab for `.tsv` files and a comma for others.
-    pub fn delimiter(mut self, delimiter: u8) -> Self {
-        self.delimiter = Some(delimiter);
-        self
-    }
+        /// Sets the byte between fields.
+        ///
+        /// By default, the delimiter is guessed among comma, tab, semicolon and bar. The candidate must split the first
+        /// records into equally many fields; the largest number of fields wins. If no candidate gives two fields, the
+        /// delimiter is a tab for `.tsv` files and a comma for others.
+        pub delimiter(delimiter: u8) => delimiter = Some(delimiter);
 
-    /// Sets the byte around fields that contain delimiters or line ends; `"` by default, `None` for files without
-    /// quotes.
-    pub fn quote(mut self, quote: Option<u8>) -> Self {
-        self.quote = quote;
-        self
-    }
+        /// Sets the byte around fields that contain delimiters or line ends; `"` by default, `None` for files without
+        /// quotes.
+        pub quote: Option<u8>;
 
-    /// Sets whether the first record of each file names the columns; true by default unless [`names`](Self::names) are
-    /// given.
-    pub fn header(mut self, header: bool) -> Self {
-        self.header = Some(header);
-        self
-    }
+        /// Sets whether the first record of each file names the columns; true by default unless [`names`](Self::names)
+        /// are given.
+        pub header(header: bool) => header = Some(header);
 
-    /// Sets the names of all columns, instead of a header.
-    pub fn names<S: AsRef<str>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
-        self.names = Some(to_names(names));
-        self
-    }
+        /// Sets the names of all columns, instead of a header.
+        pub names<S: AsRef<str>>(names: impl IntoIterator<Item = S>) => names = Some(to_names(names));
 
-    /// Sets the columns to read, in this order; all columns by default.
-    pub fn columns<S: AsRef<str>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
-        self.columns = Some(to_names(columns));
-        self
-    }
+        /// Sets the columns to read, in this order; all columns by default.
+        pub columns<S: AsRef<str>>(columns: impl IntoIterator<Item = S>) => columns = Some(to_names(columns));
 
-    /// Sets the types of some columns, instead of guessing them from the first records.
-    pub fn types<S: AsRef<str>>(mut self, types: impl IntoIterator<Item = (S, CsvType)>) -> Self {
-        self.types = types.into_iter().map(|(name, kind)| (Name::new(name.as_ref()), kind)).collect();
-        self
-    }
+        /// Sets the types of some columns, instead of guessing them from the first records.
+        pub types<S: AsRef<str>>(types: impl IntoIterator<Item = (S, CsvType)>) =>
+            types = types.into_iter().map(|(name, kind)| (Name::new(name.as_ref()), kind)).collect();
 
-    /// Sets the fields that mean null. In a column of text, a quoted field is never null. By default, only the empty
-    /// field means null, and only in columns of numbers.
-    pub fn nulls<S: AsRef<str>>(mut self, nulls: impl IntoIterator<Item = S>) -> Self {
-        self.nulls = Some(nulls.into_iter().map(|null| null.as_ref().to_owned()).collect());
-        self
-    }
+        /// Sets the fields that mean null. In a column of text, a quoted field is never null. By default, only the
+        /// empty field means null, and only in columns of numbers.
+        pub nulls<S: AsRef<str>>(nulls: impl IntoIterator<Item = S>) =>
+            nulls = Some(nulls.into_iter().map(|null| null.as_ref().to_owned()).collect());
 
-    /// Sets the number of records from which types are guessed; 1,000 by default.
-    pub fn infer_rows(mut self, rows: usize) -> Self {
-        self.infer_rows = rows;
-        self
-    }
+        /// Sets the number of records from which types are guessed; 1,000 by default.
+        pub infer_rows: usize;
 
-    /// Sets the largest size of a stream's record, in bytes; 16 MiB by default. A compressed file may hold much longer
-    /// records.
-    pub fn max_record_bytes(mut self, bytes: usize) -> Self {
-        self.max_record_bytes = bytes.max(1);
-        self
+        /// Sets the largest size of a stream's record, in bytes; 16 MiB by default. A compressed file may hold much
+        /// longer records.
+        pub max_record_bytes(bytes: usize) => max_record_bytes = bytes.max(1);
     }
 
     /// Opens files, globs or directories (of `.csv` and `.tsv` files).
@@ -280,10 +255,6 @@ impl CsvOptions {
         }
         table.choose(self).map_err(|e| with_records.first().iter().fold(e, |e, &&at| e.path(&files[at].path)))
     }
-}
-
-fn to_names<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Vec<Name> {
-    names.into_iter().map(|name| Name::new(name.as_ref())).collect()
 }
 
 /// Guesses the delimiter of a file.

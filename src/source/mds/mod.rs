@@ -26,7 +26,7 @@ use self::shard::{Columns, Shard, Unpacked};
 pub use self::writer::{MdsWriter, MdsWriterOptions};
 pub(crate) use self::writer::{mds_encoding_is_known, mds_encoding_of, mds_index};
 use super::abreast;
-use super::columns::check_choice;
+use super::columns::{check_choice, to_names};
 use super::content::{self, Content, Contents};
 use super::decode::IMAGES;
 use super::files::{FileId, Patterns};
@@ -104,33 +104,24 @@ impl Default for MdsOptions {
 source_options!(MdsOptions of Mds, access at access);
 
 impl MdsOptions {
-    /// Sets the columns to read, in this order. Default: all columns.
-    pub fn columns<S: AsRef<str>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
-        self.columns = Some(columns.into_iter().map(|c| Name::new(c.as_ref())).collect());
-        self
-    }
+    setters! {
+        /// Sets the columns to read, in this order. Default: all columns.
+        pub columns<S: AsRef<str>>(columns: impl IntoIterator<Item = S>) => columns = Some(to_names(columns));
 
-    /// Sets whether JPEG and PNG images are decoded to arrays. Default: true.
-    ///
-    /// Without the feature `image`, these images always stay bytes.
-    pub fn images(mut self, images: bool) -> Self {
-        self.images = images;
-        self
-    }
+        /// Sets whether JPEG and PNG images are decoded to arrays. Default: true.
+        ///
+        /// Without the feature `image`, these images always stay bytes.
+        pub images: bool;
 
-    /// Sets whether to check the hashes in `index.json`. Default: false.
-    ///
-    /// The first read of a shard then reads and hashes all of it. For a compressed shard, hashes of the compressed file
-    /// are sufficient. MD5, SHA-1, SHA-2 and xxHash are supported. Unknown hashes are ignored if at least one is known.
-    pub fn check_hashes(mut self, check: bool) -> Self {
-        self.check_hashes = check;
-        self
-    }
+        /// Sets whether to check the hashes in `index.json`. Default: false.
+        ///
+        /// The first read of a shard then reads and hashes all of it. For a compressed shard, hashes of the compressed
+        /// file are sufficient. MD5, SHA-1, SHA-2 and xxHash are supported. Unknown hashes are ignored if at least one
+        /// is known.
+        pub check_hashes: bool;
 
-    /// Sets the maximum memory for decompressed shards, in bytes. Default: 512 MiB. Always keeps the latest shard.
-    pub fn cache_bytes(mut self, bytes: usize) -> Self {
-        self.cache_bytes = bytes;
-        self
+        /// Sets the maximum memory for decompressed shards, in bytes. Default: 512 MiB. Always keeps the latest shard.
+        pub cache_bytes: usize;
     }
 
     /// Opens folders, or the `index.json` files in them.

@@ -110,12 +110,16 @@ impl MdsWriterOptions {
         self.columns(columns)
     }
 
-    /// Sets the compression of shards: `zstd`, `gz`, `bz2`, `br` or `snappy`. Default: none.
-    ///
-    /// All but `snappy` accept a level, as in `zstd:7`.
-    pub fn compression(mut self, compression: impl Into<String>) -> Self {
-        self.compression = Some(compression.into());
-        self
+    setters! {
+        /// Sets the compression of shards: `zstd`, `gz`, `bz2`, `br` or `snappy`. Default: none.
+        ///
+        /// All but `snappy` accept a level, as in `zstd:7`.
+        pub compression(compression: impl Into<String>) => compression = Some(compression.into());
+
+        /// Sets the maximum size of a shard before compression, in bytes. Default: 64 MiB.
+        ///
+        /// A sample that would exceed the maximum begins the next shard. With `None`, all samples form one shard.
+        pub size_limit: Option<u64>;
     }
 
     /// Sets the hashes of files in `index.json`: `md5`, `sha1`, `sha224`, `sha256`, `sha384`, `sha512`, `xxh32`,
@@ -125,14 +129,6 @@ impl MdsWriterOptions {
         // The format requires sorted hashes.
         self.hashes.sort();
         self.hashes.dedup();
-        self
-    }
-
-    /// Sets the maximum size of a shard before compression, in bytes. Default: 64 MiB.
-    ///
-    /// A sample that would exceed the maximum begins the next shard. With `None`, all samples form one shard.
-    pub fn size_limit(mut self, bytes: Option<u64>) -> Self {
-        self.size_limit = bytes;
         self
     }
 

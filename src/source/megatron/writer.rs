@@ -50,20 +50,16 @@ pub struct MegatronWriterOptions {
 }
 
 impl MegatronWriterOptions {
-    /// Sets the number type of ids. Integers of other types are converted if they fit.
-    ///
-    /// Default: the type of the first sequence, or `int32` for an empty dataset. Vocabularies below 65,536 ids, such as
-    /// GPT-2's, fit `uint16`.
-    pub fn dtype(mut self, dtype: DType) -> Self {
-        self.dtype = Some(dtype);
-        self
-    }
+    setters! {
+        /// Sets the number type of ids. Integers of other types are converted if they fit.
+        ///
+        /// Default: the type of the first sequence, or `int32` for an empty dataset. Vocabularies below 65,536 ids,
+        /// such as GPT-2's, fit `uint16`.
+        pub dtype(dtype: DType) => dtype = Some(dtype);
 
-    /// Sets whether documents contain several sequences, each ended by [`end_document`](MegatronWriter::end_document).
-    /// Default: false, so that each sequence is a document.
-    pub fn several_sequences(mut self, several: bool) -> Self {
-        self.several = several;
-        self
+        /// Sets whether documents contain several sequences, each ended by
+        /// [`end_document`](MegatronWriter::end_document). Default: false, so that each sequence is a document.
+        pub several_sequences(several: bool) => several = several;
     }
 
     /// Creates a writer to both files.

@@ -55,16 +55,12 @@ pub struct NpyWriterOptions {
 }
 
 impl NpyWriterOptions {
-    /// Sets the total number of rows.
-    pub fn rows(mut self, rows: u64) -> Self {
-        self.rows = Some(rows);
-        self
-    }
+    setters! {
+        /// Sets the total number of rows.
+        pub rows(rows: u64) => rows = Some(rows);
 
-    /// Sets the field to write. Default: the only field of the elements.
-    pub fn field(mut self, name: impl AsRef<str>) -> Self {
-        self.field = Some(Name::new(name.as_ref()));
-        self
+        /// Sets the field to write. Default: the only field of the elements.
+        pub field(name: impl AsRef<str>) => field = Some(Name::new(name.as_ref()));
     }
 
     /// Creates a writer to `out`. The number of rows must be set.

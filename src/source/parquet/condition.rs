@@ -31,25 +31,18 @@ impl Condition {
         Self { column: Name::new(name.as_ref()), min: None, max: None, equals: None }
     }
 
-    /// Requires numbers of at least `min`.
-    #[must_use]
-    pub fn min(mut self, min: f64) -> Self {
-        self.min = Some(min);
-        self
-    }
+    setters! {
+        /// Requires numbers of at least `min`.
+        #[must_use]
+        pub min(min: f64) => min = Some(min);
 
-    /// Requires numbers of at most `max`.
-    #[must_use]
-    pub fn max(mut self, max: f64) -> Self {
-        self.max = Some(max);
-        self
-    }
+        /// Requires numbers of at most `max`.
+        #[must_use]
+        pub max(max: f64) => max = Some(max);
 
-    /// Requires this text.
-    #[must_use]
-    pub fn equals(mut self, text: impl Into<String>) -> Self {
-        self.equals = Some(text.into());
-        self
+        /// Requires this text.
+        #[must_use]
+        pub equals(text: impl Into<String>) => equals = Some(text.into());
     }
 
     /// Resolves the column in all `files`. A file without the column has no matching row.

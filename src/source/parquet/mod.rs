@@ -36,6 +36,7 @@ use super::arrow::columns::{Chosen, Columns};
 use super::arrow::partitions::Partitions;
 use super::arrow::spans::{Place, Span, each_row};
 use super::arrow::value::Memory;
+use super::columns::to_names;
 use super::contained::contained;
 use super::content::Content;
 #[cfg(any(test, fuzzing))]
@@ -237,39 +238,29 @@ impl Default for ParquetOptions {
 source_options!(ParquetOptions of Parquet, access at access);
 
 impl ParquetOptions {
-    /// Sets the columns to read, in this order. Default: all columns.
-    ///
-    /// `meta.url` is the field `url` of the struct `meta`, unless a column has this name. The struct then becomes a
-    /// tree with only the listed fields.
-    pub fn columns<S: AsRef<str>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
-        self.columns = Some(columns.into_iter().map(|c| Name::new(c.as_ref())).collect());
-        self
-    }
+    setters! {
+        /// Sets the columns to read, in this order. Default: all columns.
+        ///
+        /// `meta.url` is the field `url` of the struct `meta`, unless a column has this name. The struct then becomes a
+        /// tree with only the listed fields.
+        pub columns<S: AsRef<str>>(columns: impl IntoIterator<Item = S>) => columns = Some(to_names(columns));
 
-    /// Reads only row groups that may contain a row that satisfies `condition`, by the minimum and maximum in the
-    /// footer. Row groups without statistics of the column are read. Files without the column are not.
-    ///
-    /// This is useful for files that are sorted by the column, at least roughly. Other rows of these row groups are
-    /// read as well; add a `filter` to drop them. The column need not be among the columns to read.
-    pub fn row_groups_where(mut self, condition: Condition) -> Self {
-        self.condition = Some(condition);
-        self
-    }
+        /// Reads only row groups that may contain a row that satisfies `condition`, by the minimum and maximum in the
+        /// footer. Row groups without statistics of the column are read. Files without the column are not.
+        ///
+        /// This is useful for files that are sorted by the column, at least roughly. Other rows of these row groups are
+        /// read as well; add a `filter` to drop them. The column need not be among the columns to read.
+        pub row_groups_where(condition: Condition) => condition = Some(condition);
 
-    /// Sets the maximum memory for decoded rows, in bytes. Default: 256 MiB. Always keeps the latest span of rows.
-    pub fn cache_bytes(mut self, bytes: usize) -> Self {
-        self.cache_bytes = bytes;
-        self
-    }
+        /// Sets the maximum memory for decoded rows, in bytes. Default: 256 MiB. Always keeps the latest span of rows.
+        pub cache_bytes: usize;
 
-    /// Sets whether folders named `key=value` become columns, as in Hive, Spark and DuckDB.
-    ///
-    /// By default, the folders between an opened folder and its files become columns. With `true`, all folders of a
-    /// path become columns, and with `false`, none do. A column of integers is `i64`, and other columns are text.
-    /// `__HIVE_DEFAULT_PARTITION__` is null. A column in the files with an equal name is not read.
-    pub fn hive_partitioning(mut self, wanted: bool) -> Self {
-        self.hive_partitioning = Some(wanted);
-        self
+        /// Sets whether folders named `key=value` become columns, as in Hive, Spark and DuckDB.
+        ///
+        /// By default, the folders between an opened folder and its files become columns. With `true`, all folders of a
+        /// path become columns, and with `false`, none do. A column of integers is `i64`, and other columns are text.
+        /// `__HIVE_DEFAULT_PARTITION__` is null. A column in the files with an equal name is not read.
+        pub hive_partitioning(wanted: bool) => hive_partitioning = Some(wanted);
     }
 
     /// Opens files, globs or directories of `.parquet` files.

@@ -137,65 +137,42 @@ impl ParquetWriterOptions {
         Self::default()
     }
 
-    /// Sets the compression of pages. Default: Zstandard at level 3.
-    pub fn compression(mut self, compression: ParquetCompression) -> Self {
-        self.compression = compression;
-        self
-    }
+    setters! {
+        /// Sets the compression of pages. Default: Zstandard at level 3.
+        pub compression: ParquetCompression;
 
-    /// Sets the maximum number of rows in a row group. Default: 65,536. Small row groups make shuffled reading fast.
-    pub fn row_group_rows(mut self, rows: usize) -> Self {
-        self.row_group_rows = rows.max(1);
-        self
-    }
+        /// Sets the maximum number of rows in a row group. Default: 65,536. Small row groups make shuffled reading
+        /// fast.
+        pub row_group_rows(rows: usize) => row_group_rows = rows.max(1);
 
-    /// Sets the approximate maximum size of an encoded row group, in bytes, which is held in memory. Default: 64 MiB.
-    pub fn row_group_bytes(mut self, bytes: usize) -> Self {
-        self.row_group_bytes = bytes.max(1);
-        self
-    }
+        /// Sets the approximate maximum size of an encoded row group, in bytes, which is held in memory. Default: 64
+        /// MiB.
+        pub row_group_bytes(bytes: usize) => row_group_bytes = bytes.max(1);
 
-    /// Sets whether to write repeated values once, in a dictionary, if that is smaller. Default: true.
-    ///
-    /// Arrays of floating-point numbers never have a dictionary.
-    pub fn dictionary(mut self, dictionary: bool) -> Self {
-        self.dictionary = dictionary;
-        self
-    }
+        /// Sets whether to write repeated values once, in a dictionary, if that is smaller. Default: true.
+        ///
+        /// Arrays of floating-point numbers never have a dictionary.
+        pub dictionary: bool;
 
-    /// Sets whether to split floating-point numbers into streams of their first bytes, their second bytes, and so on.
-    /// Default: false.
-    ///
-    /// Such columns have no dictionary. Activations and features compress far better this way.
-    pub fn byte_stream_split(mut self, split: bool) -> Self {
-        self.byte_stream_split = split;
-        self
-    }
+        /// Sets whether to split floating-point numbers into streams of their first bytes, their second bytes, and so
+        /// on. Default: false.
+        ///
+        /// Such columns have no dictionary. Activations and features compress far better this way.
+        pub byte_stream_split: bool;
 
-    /// Sets whether to write an index of the pages in each column, with their minimum and maximum values.
-    ///
-    /// Default: true.
-    pub fn page_index(mut self, index: bool) -> Self {
-        self.page_index = index;
-        self
-    }
+        /// Sets whether to write an index of the pages in each column, with their minimum and maximum values.
+        ///
+        /// Default: true.
+        pub page_index: bool;
 
-    /// Sets the columns to those of this element. Its values are ignored.
-    pub fn example(mut self, example: Element) -> Self {
-        self.columns = Declared::Example(example);
-        self
-    }
+        /// Sets the columns to those of this element. Its values are ignored.
+        pub example(example: Element) => columns = Declared::Example(example);
 
-    /// Sets the threads that encode the columns of a row group concurrently. The output does not depend on them.
-    pub(crate) fn pool(mut self, pool: Arc<ThreadPool>) -> Self {
-        self.pool = Some(pool);
-        self
-    }
+        /// Sets the threads that encode the columns of a row group concurrently. The output does not depend on them.
+        pub(crate) pool(pool: Arc<ThreadPool>) => pool = Some(pool);
 
-    /// Sets the columns.
-    pub(crate) fn columns(mut self, columns: Vec<(Name, Kind)>) -> Self {
-        self.columns = Declared::Columns(columns);
-        self
+        /// Sets the columns.
+        pub(crate) columns(columns: Vec<(Name, Kind)>) => columns = Declared::Columns(columns);
     }
 
     fn properties(&self, rows: &Rows) -> Result<WriterProperties> {

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use self::header::{Header, Tensor};
 pub use self::writer::{SafetensorsWriter, SafetensorsWriterOptions};
-use super::columns::instead;
+use super::columns::{instead, to_names};
 use super::content::{self, Content, Contents};
 use super::files::{self, Patterns};
 use super::formats::Format;
@@ -64,22 +64,15 @@ pub struct SafetensorsOptions {
 source_options!(SafetensorsOptions of Safetensors, access at access);
 
 impl SafetensorsOptions {
-    /// Sets whether each record is a row of all tensors instead of a file. Default: false.
-    pub fn rows(mut self, rows: bool) -> Self {
-        self.rows = rows;
-        self
-    }
+    setters! {
+        /// Sets whether each record is a row of all tensors instead of a file. Default: false.
+        pub rows: bool;
 
-    /// Sets whether 8-bit floats are read as `uint8`. Default: false.
-    pub fn float8_as_u8(mut self, float8_as_u8: bool) -> Self {
-        self.float8_as_u8 = float8_as_u8;
-        self
-    }
+        /// Sets whether 8-bit floats are read as `uint8`. Default: false.
+        pub float8_as_u8: bool;
 
-    /// Sets the tensors to read, in this order. Default: all tensors.
-    pub fn columns<S: AsRef<str>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
-        self.columns = Some(columns.into_iter().map(|column| Name::new(column.as_ref())).collect());
-        self
+        /// Sets the tensors to read, in this order. Default: all tensors.
+        pub columns<S: AsRef<str>>(columns: impl IntoIterator<Item = S>) => columns = Some(to_names(columns));
     }
 
     /// Opens files, globs or directories of `.safetensors` files.

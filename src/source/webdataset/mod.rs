@@ -22,14 +22,14 @@ use self::sample::{Samples, Wanted, split};
 pub use self::stream::{WebDatasetIter, WebDatasetStream};
 use self::walk::Walk;
 pub use self::writer::WebDatasetWriter;
-use super::columns::check_choice;
+use super::columns::{check_choice, to_names};
 use super::content::{self, Content, Contents, check_plain};
 use super::files::Patterns;
 use super::formats::Format;
 use super::index_cache::{IndexCache, Records};
 use super::numbered::{File, Files, Numbered, named_source, reader, source_options};
 use super::starts::{Facts, Starts, StartsBuilder};
-use crate::element::{Element, Name};
+use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::mmap::Access;
 
@@ -87,29 +87,19 @@ pub struct WebDatasetOptions {
 source_options!(WebDatasetOptions of WebDataset, access at access);
 
 impl WebDatasetOptions {
-    /// Sets whether fields are decoded by their extensions. Default: `false`, fields are bytes.
-    pub fn decode(mut self, decode: bool) -> Self {
-        self.wanted.decode = decode;
-        self
-    }
+    setters! {
+        /// Sets whether fields are decoded by their extensions. Default: `false`, fields are bytes.
+        pub decode(decode: bool) => wanted.decode = decode;
 
-    /// Sets the fields to read, in this order. Default: all fields. A sample that lacks a field is an error.
-    pub fn columns<S: AsRef<str>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
-        self.wanted.columns = Some(columns.into_iter().map(|c| Name::new(c.as_ref())).collect());
-        self
-    }
+        /// Sets the fields to read, in this order. Default: all fields. A sample that lacks a field is an error.
+        pub columns<S: AsRef<str>>(columns: impl IntoIterator<Item = S>) => wanted.columns = Some(to_names(columns));
 
-    /// Sets whether samples have the path of their shard as a field `__url__`, as in webdataset. Default: `false`,
-    /// because the data would change if the files were moved.
-    pub fn url(mut self, url: bool) -> Self {
-        self.wanted.url = url;
-        self
-    }
+        /// Sets whether samples have the path of their shard as a field `__url__`, as in webdataset. Default: `false`,
+        /// because the data would change if the files were moved.
+        pub url(url: bool) => wanted.url = url;
 
-    /// Sets the place of the index of samples. Default: beside the file. Has no effect on a stream.
-    pub fn cache(mut self, cache: IndexCache) -> Self {
-        self.cache = cache;
-        self
+        /// Sets the place of the index of samples. Default: beside the file. Has no effect on a stream.
+        pub cache: IndexCache;
     }
 
     /// Opens files, globs or directories (of `.tar` files).

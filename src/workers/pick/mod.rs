@@ -55,36 +55,23 @@ impl PickLimits {
         Self::default()
     }
 
-    /// Sets the bytes for worker processes, memory shared with this process, and batches that are ready.
-    pub fn ram_budget(mut self, bytes: u64) -> Self {
-        self.ram_budget = Some(bytes);
-        self
-    }
+    setters! {
+        /// Sets the bytes for worker processes, memory shared with this process, and batches that are ready.
+        pub ram_budget(bytes: u64) => ram_budget = Some(bytes);
 
-    /// Sets the maximum number of threads. The default is one per core, and up to 256 if elements mostly wait.
-    /// Corresponds to Grain's maximum number of workers, with threads in place of processes.
-    pub fn max_threads(mut self, threads: usize) -> Self {
-        self.max_threads = Some(threads);
-        self
-    }
+        /// Sets the maximum number of threads. The default is one per core, and up to 256 if elements mostly wait.
+        /// Corresponds to Grain's maximum number of workers, with threads in place of processes.
+        pub max_threads(threads: usize) => max_threads = Some(threads);
 
-    /// Sets the maximum number of batches that are ready.
-    pub fn max_buffer_size(mut self, batches: usize) -> Self {
-        self.max_buffer_size = batches.max(1);
-        self
-    }
+        /// Sets the maximum number of batches that are ready.
+        pub max_buffer_size(batches: usize) => max_buffer_size = batches.max(1);
 
-    /// Sets the duration of the trial, without start-up.
-    pub fn time(mut self, time: Duration) -> Self {
-        self.time = time;
-        self
-    }
+        /// Sets the duration of the trial, without start-up.
+        pub time: Duration;
 
-    /// Sets the consumer's work per batch, simulated by sleeping. Throughput beyond the need of such a consumer counts
-    /// for nothing.
-    pub fn step(mut self, step: Duration) -> Self {
-        self.step = step;
-        self
+        /// Sets the consumer's work per batch, simulated by sleeping. Throughput beyond the need of such a consumer
+        /// counts for nothing.
+        pub step: Duration;
     }
 }
 

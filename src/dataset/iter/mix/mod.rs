@@ -84,29 +84,24 @@ impl<D> IterMix<D> {
         self.weighted(Weights::Scheduled(schedule))
     }
 
-    pub(crate) fn weighted(mut self, weights: Weights) -> Self {
-        self.combine.weights = weights;
-        self
-    }
+    setters! {
+        pub(crate) weighted(weights: Weights) => combine.weights = weights;
 
-    /// Makes weights count tokens: an element counts as many as its array `column` is long. Weights then apply exactly
-    /// as written.
-    ///
-    /// The next element is of the dataset that is furthest below its share of all tokens, ties by the order of the
-    /// datasets. A dataset exceeds its share by at most its last element. It falls below its share by at most `1 + 1/2 + …
-    /// + 1/(n - 1)` elements of `n` datasets, so by one element of two datasets. Elements without the array are errors.
-    ///
-    /// # Cost
-    /// A comparison for each dataset. A host that takes a part of the rows plans by keys with the lengths of `column`.
-    pub fn by_tokens(mut self, column: impl Into<String>) -> Self {
-        self.combine.column = Some(column.into());
-        self
-    }
+        /// Makes weights count tokens: an element counts as many as its array `column` is long. Weights then apply
+        /// exactly as written.
+        ///
+        /// The next element is of the dataset that is furthest below its share of all tokens, ties by the order of the
+        /// datasets. A dataset exceeds its share by at most its last element. It falls below its share by at most `1 +
+        /// 1/2 + … + 1/(n - 1)` elements of `n` datasets, so by one element of two datasets. Elements without the array
+        /// are errors.
+        ///
+        /// # Cost
+        /// A comparison for each dataset. A host that takes a part of the rows plans by keys with the lengths of
+        /// `column`.
+        pub by_tokens(column: impl Into<String>) => combine.column = Some(column.into());
 
-    /// Sets what happens if a dataset ends. By default, the mix ends.
-    pub fn at_end(mut self, at_end: AtEnd) -> Self {
-        self.combine.at_end = at_end;
-        self
+        /// Sets what happens if a dataset ends. By default, the mix ends.
+        pub at_end(at_end: AtEnd) => combine.at_end = at_end;
     }
 
     /// Ends dataset number `which` after the element with which it has reached `limit` elements, or tokens if weights

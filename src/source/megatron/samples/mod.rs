@@ -57,35 +57,25 @@ pub struct MegatronSamplesOptions {
 }
 
 impl MegatronSamplesOptions {
-    /// Sets the seed of the order. Default: 1234, as in Megatron-LM.
-    pub fn seed(mut self, seed: u32) -> Self {
-        self.seed = seed;
-        self
-    }
+    setters! {
+        /// Sets the seed of the order. Default: 1234, as in Megatron-LM.
+        pub seed: u32;
 
-    /// Sets the minimum number of samples: `train_iters * global_batch_size` of a run. By default, every data set is
-    /// read once.
-    pub fn samples(mut self, samples: u64) -> Self {
-        self.samples = Some(samples);
-        self
-    }
+        /// Sets the minimum number of samples: `train_iters * global_batch_size` of a run. By default, every data set
+        /// is read once.
+        pub samples(samples: u64) => samples = Some(samples);
 
-    /// Sets the weight of each data set. By default, the number of its samples.
-    pub fn weights(mut self, weights: impl Into<Vec<f64>>) -> Self {
-        self.weights = Some(weights.into());
-        self
+        /// Sets the weight of each data set. By default, the number of its samples.
+        pub weights(weights: impl Into<Vec<f64>>) => weights = Some(weights.into());
+
+        /// Extends each sample by the next id, to `seq_len + 1` ids: `add_extra_token_to_sequence`. Default: true.
+        pub with_next: bool;
     }
 
     /// Sets the proportions of the parts for training, validation and tests, and the part to read. Default: all
     /// sequences are for training.
     pub fn split(mut self, parts: [f64; 3], split: MegatronSplit) -> Self {
         (self.parts, self.split) = (parts, split);
-        self
-    }
-
-    /// Extends each sample by the next id, to `seq_len + 1` ids: `add_extra_token_to_sequence`. Default: true.
-    pub fn with_next(mut self, with_next: bool) -> Self {
-        self.with_next = with_next;
         self
     }
 
