@@ -134,19 +134,23 @@ impl Runtime {
         Self { engine, recorder, ..Self::default() }
     }
 
-    /// Sets the keys by which rows can be planned.
-    pub(crate) fn with_keys(self, keys: Option<Arc<dyn KeySource>>) -> Self {
-        Self { keys, ..self }
+    setters! {
+        /// Sets the keys by which rows can be planned.
+        pub(crate) with_keys(keys: Option<Arc<dyn KeySource>>) => keys = keys;
+
+        /// Shares the recorders of keys of `others`, if keys are recorded there.
+        pub(crate) recording_keys_with(others: &Self) => key_recorders = others.key_recorders.clone();
+
+        /// Sets the deal of the rows of a part.
+        pub(crate) with_deal(deal: Deal) => deal = Arc::new(deal);
+
+        /// Sets the policy for elements that fail after their rows were planned.
+        pub(crate) with_failed(failed: Arc<Failed>) => failed = failed;
     }
 
     /// Returns the source of keys, if there is one.
     pub(crate) fn keys(&self) -> Option<&dyn KeySource> {
         self.keys.as_deref()
-    }
-
-    /// Shares the recorders of keys of `others`, if keys are recorded there.
-    pub(crate) fn recording_keys_with(self, others: &Self) -> Self {
-        Self { key_recorders: others.key_recorders.clone(), ..self }
     }
 
     /// Enables the recording of keys.
@@ -183,19 +187,9 @@ impl Runtime {
         self.unplanned.get().map(String::as_str)
     }
 
-    /// Sets the deal of the rows of a part.
-    pub(crate) fn with_deal(self, deal: Deal) -> Self {
-        Self { deal: Arc::new(deal), ..self }
-    }
-
     /// Returns the deal of the rows of a part.
     pub(crate) fn deal(&self) -> &Deal {
         &self.deal
-    }
-
-    /// Sets the policy for elements that fail after their rows were planned.
-    pub(crate) fn with_failed(self, failed: Arc<Failed>) -> Self {
-        Self { failed, ..self }
     }
 
     /// Returns the elements that failed after their rows were planned.

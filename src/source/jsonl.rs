@@ -60,16 +60,6 @@ use crate::error::{Error, Result};
 /// Opening: see [`Lines`](super::Lines). Reading passes over the line once, and builds only the chosen columns.
 pub struct Jsonl(Files<RecordParser>);
 
-impl Jsonl {
-    /// Opens all columns of files, globs or directories (of `.jsonl`, `.ndjson` and `.json` files).
-    ///
-    /// # Errors
-    /// An error if no file is found, or if a file cannot be mapped.
-    pub fn open(patterns: impl Patterns) -> Result<Self> {
-        Self::options().open(patterns)
-    }
-}
-
 /// Implements the setters of options with the fields `columns` and `names`.
 macro_rules! record_options {
     ($options:ident) => {
@@ -113,8 +103,8 @@ impl JsonlOptions {
     /// Opens files, globs or directories.
     ///
     /// # Errors
-    /// The errors of [`Jsonl::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if the list of columns is empty
-    /// or repeats a column.
+    /// An error if no file is found, or if a file cannot be mapped; [`ErrorKind::Config`](crate::ErrorKind::Config) if
+    /// the list of columns is empty or repeats a column.
     pub fn open(self, patterns: impl Patterns) -> Result<Jsonl> {
         let access = self.lines.access;
         self.open_by(|| content::open_all(patterns, Format::Jsonl.endings(), access))

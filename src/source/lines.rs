@@ -169,16 +169,6 @@ impl Line<'_> {
 /// line. Reading copies a single line. See [`Mapping`](super::Mapping) for the rules on changing mapped files.
 pub struct Lines(Files<Plain>);
 
-impl Lines {
-    /// Opens files, globs or directories (of `.txt` files) with the default options.
-    ///
-    /// # Errors
-    /// An error if no file is found, or if a file cannot be mapped.
-    pub fn open(patterns: impl Patterns) -> Result<Self> {
-        Self::options().open(patterns)
-    }
-}
-
 /// Options for opening [`Lines`].
 #[derive(Clone, Debug, Default)]
 #[must_use = "options do nothing until `open`"]
@@ -202,7 +192,7 @@ impl LinesOptions {
     /// Opens files, globs or directories (of `.txt` files).
     ///
     /// # Errors
-    /// The errors of [`Lines::open`].
+    /// An error if no file is found, or if a file cannot be mapped.
     pub fn open(self, patterns: impl Patterns) -> Result<Lines> {
         let contents = content::open_all(patterns, Format::Lines.endings(), self.0.access)?;
         self.open_contents(contents)

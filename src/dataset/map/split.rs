@@ -32,16 +32,14 @@ impl SplitSizes {
         Self { sizes: sizes.into_iter().collect(), seed: 0, shuffle: true }
     }
 
-    /// Sets the seed for drawing elements.
-    #[must_use]
-    pub fn seed(self, seed: u32) -> Self {
-        Self { seed, ..self }
-    }
+    setters! {
+        /// Sets the seed for drawing elements.
+        #[must_use]
+        pub seed: u32;
 
-    /// Sets whether elements are drawn at random. If not, parts are ranges of the dataset, in order.
-    #[must_use]
-    pub fn shuffle(self, shuffle: bool) -> Self {
-        Self { shuffle, ..self }
+        /// Sets whether elements are drawn at random. If not, parts are ranges of the dataset, in order.
+        #[must_use]
+        pub shuffle: bool;
     }
 
     /// Returns the places of part `take` of `len` elements.

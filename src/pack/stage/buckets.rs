@@ -63,12 +63,16 @@ impl LengthBucketOptions {
         self
     }
 
-    /// Sets the policy for short batches, which occur at the end and if the window is full.
-    ///
-    /// Dropped elements are counted.
-    #[must_use]
-    pub fn remainder(self, remainder: Remainder) -> Self {
-        Self { remainder: Some(remainder), ..self }
+    setters! {
+        /// Sets the policy for short batches, which occur at the end and if the window is full.
+        ///
+        /// Dropped elements are counted.
+        #[must_use]
+        pub remainder(remainder: Remainder) => remainder = Some(remainder);
+
+        /// Sets whether elements longer than the last boundary are dropped and counted. The default is an error.
+        #[must_use]
+        pub drop_over_long: bool;
     }
 
     /// Fills short batches with rows of padding and length 0.
@@ -77,12 +81,6 @@ impl LengthBucketOptions {
     #[must_use]
     pub fn pad_remainder(self) -> Self {
         Self { remainder: None, ..self }
-    }
-
-    /// Sets whether elements longer than the last boundary are dropped and counted. The default is an error.
-    #[must_use]
-    pub fn drop_over_long(self, drop: bool) -> Self {
-        Self { drop_over_long: drop, ..self }
     }
 
     fn padding_of(&self, feature: &str, dtype: DType) -> Result<Vec<u8>> {

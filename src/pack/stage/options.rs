@@ -33,27 +33,21 @@ impl BinPackOptions {
         }
     }
 
-    /// Sets the seed for the order of rows within a group.
-    #[must_use]
-    pub fn seed(self, seed: u64) -> Self {
-        Self { seed, ..self }
-    }
-
-    /// Sets whether the rows of a group are shuffled. Otherwise the last rows of every group have the most padding.
-    #[must_use]
-    pub fn shuffle_bins(self, shuffle: bool) -> Self {
-        Self { shuffle_bins: shuffle, ..self }
-    }
-
-    /// Restricts shuffling to rows with an equal mean of the distinct nonzero values of `feature`.
-    ///
-    /// Rows with lower means come first. If the feature contains the epoch, epochs stay separate.
-    #[must_use]
-    pub fn shuffle_bins_group_by_feature(self, feature: impl AsRef<str>) -> Self {
-        Self { group_by: Some(Name::new(feature)), ..self }
-    }
-
     setters! {
+        /// Sets the seed for the order of rows within a group.
+        #[must_use]
+        pub seed: u64;
+
+        /// Sets whether the rows of a group are shuffled. Otherwise the last rows of every group have the most padding.
+        #[must_use]
+        pub shuffle_bins: bool;
+
+        /// Restricts shuffling to rows with an equal mean of the distinct nonzero values of `feature`.
+        ///
+        /// Rows with lower means come first. If the feature contains the epoch, epochs stay separate.
+        #[must_use]
+        pub shuffle_bins_group_by_feature(feature: impl AsRef<str>) => group_by = Some(Name::new(feature));
+
         /// Sets the maximum number of sequences in a row.
         #[must_use]
         pub max_sequences_per_bin(most: usize) => group.max_sequences = Some(most);
@@ -180,22 +174,22 @@ impl ConcatPackOptions {
         }
     }
 
-    /// Sets whether an element that fills a row alone is cut like any other. Otherwise it becomes a separate row.
-    #[must_use]
-    pub fn split_full_length_features(self, split: bool) -> Self {
-        Self { split_full_length_features: split, ..self }
-    }
+    setters! {
+        /// Sets whether an element that fills a row alone is cut like any other. Otherwise it becomes a separate row.
+        #[must_use]
+        pub split_full_length_features: bool;
 
-    /// Sets the first position of a continuation.
-    #[must_use]
-    pub fn positions(self, positions: Positions) -> Self {
-        Self { positions, ..self }
-    }
+        /// Sets the first position of a continuation.
+        #[must_use]
+        pub positions: Positions;
 
-    /// Sets the policy for the first token of a sequence. Replacement requires features and a token.
-    #[must_use]
-    pub fn bos_handling(self, handling: BosHandling) -> Self {
-        Self { bos_handling: handling, ..self }
+        /// Sets the policy for the first token of a sequence. Replacement requires features and a token.
+        #[must_use]
+        pub bos_handling: BosHandling;
+
+        /// Sets the token that replaces first tokens.
+        #[must_use]
+        pub bos_token_id(token: i64) => bos_token_id = Some(token);
     }
 
     /// Sets the features whose first token is replaced.
@@ -203,12 +197,6 @@ impl ConcatPackOptions {
     pub fn bos_features<N: AsRef<str>>(mut self, features: impl IntoIterator<Item = N>) -> Self {
         self.bos_features.extend(features.into_iter().map(Name::new));
         self
-    }
-
-    /// Sets the token that replaces first tokens.
-    #[must_use]
-    pub fn bos_token_id(self, token: i64) -> Self {
-        Self { bos_token_id: Some(token), ..self }
     }
 
     /// Returns the options of the kernel. `dtype` returns the dtype of a feature by index.

@@ -93,37 +93,32 @@ impl PackedColumns {
         }
     }
 
-    /// Sets the positions of padding in the column of positions.
-    #[must_use]
-    pub fn padding_positions(self, positions: PaddingPositions) -> Self {
-        Self { padding_positions: positions, ..self }
-    }
+    setters! {
+        /// Sets the positions of padding in the column of positions.
+        #[must_use]
+        pub padding_positions: PaddingPositions;
 
-    /// Adds `labels`, `i64`, in the shape of the tokens.
-    ///
-    /// Labels are -100 for padding, and for tokens whose label would be outside their segment:
-    /// the first token of each segment if unshifted, the last if shifted.
-    #[must_use]
-    pub fn labels(self, labels: Labels) -> Self {
-        Self { labels: Some(labels), ..self }
-    }
+        /// Adds `labels`, `i64`, in the shape of the tokens.
+        ///
+        /// Labels are -100 for padding, and for tokens whose label would be outside their segment:
+        /// the first token of each segment if unshifted, the last if shifted.
+        #[must_use]
+        pub labels(labels: Labels) => labels = Some(labels);
 
-    /// Adds `cu_seqlens` and `max_seqlen`.
-    ///
-    /// `cu_seqlens`, `[segments + 1]` of `i32`, contains the start of each segment in the flattened rows, then the number of
-    /// cells. `max_seqlen`, `[]` of `i32`, is the length of the longest segment.
-    ///
-    /// Each run of padding is a segment. With [`PaddingPositions::Continue`] it belongs to the segment before it.
-    /// No segment crosses rows. In a batch, starts are counted over all rows of the batch; in a row, from its beginning.
-    #[must_use]
-    pub fn cu_seqlens(self, adds: bool) -> Self {
-        Self { cu_seqlens: adds, ..self }
-    }
+        /// Adds `cu_seqlens` and `max_seqlen`.
+        ///
+        /// `cu_seqlens`, `[segments + 1]` of `i32`, contains the start of each segment in the flattened rows, then the
+        /// number of cells. `max_seqlen`, `[]` of `i32`, is the length of the longest segment.
+        ///
+        /// Each run of padding is a segment. With [`PaddingPositions::Continue`] it belongs to the segment before it.
+        /// No segment crosses rows. In a batch, starts are counted over all rows of the batch; in a row, from its
+        /// beginning.
+        #[must_use]
+        pub cu_seqlens: bool;
 
-    /// Sets the shape of `cu_seqlens` to `[most + 1]`, filled up with the number of cells, as segments of length 0.
-    #[must_use]
-    pub fn max_segments(self, most: usize) -> Self {
-        Self { max_segments: Some(most), ..self }
+        /// Sets the shape of `cu_seqlens` to `[most + 1]`, filled up with the number of cells, as segments of length 0.
+        #[must_use]
+        pub max_segments(most: usize) => max_segments = Some(most);
     }
 
     /// Gives all columns the names, dtypes and shapes of a trainer, with the labels and bounds that it expects. Removes the segment ids.

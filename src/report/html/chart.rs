@@ -22,14 +22,12 @@ impl Line {
         Self { name: name.into(), detail: detail.into(), shapes: String::new(), height: 22, scale: Ticks::new() }
     }
 
-    /// Sets the height in pixels.
-    pub(crate) fn high(self, height: u32) -> Self {
-        Self { height, ..self }
-    }
+    setters! {
+        /// Sets the height in pixels.
+        pub(crate) high(height: u32) => height = height;
 
-    /// Sets the scale left of the line: places from the bottom, from 0 to 1, and texts.
-    pub(crate) fn scale(self, scale: Ticks) -> Self {
-        Self { scale, ..self }
+        /// Sets the scale left of the line: places from the bottom, from 0 to 1, and texts.
+        pub(crate) scale: Ticks;
     }
 
     /// Adds a bar over the full height. Places are shares of the axis, from 0 to 1; parts outside are cut off.

@@ -81,14 +81,6 @@ struct Known {
 }
 
 impl ArrayRecord {
-    /// Opens files, globs or directories (of `.array_record` and `.arrayrecord` files).
-    ///
-    /// # Errors
-    /// If nothing is found, or the index of a file is damaged.
-    pub fn open(patterns: impl Patterns) -> Result<Self> {
-        Self::options().open(patterns)
-    }
-
     /// Returns the files that were read without an index, and the outcome for each: see
     /// [`recover`](ArrayRecordOptions::recover).
     pub fn recovered(&self) -> impl Iterator<Item = (&Path, Recovery)> {
@@ -191,7 +183,7 @@ impl ArrayRecordOptions {
     /// Opens files, globs or directories (of `.array_record` and `.arrayrecord` files).
     ///
     /// # Errors
-    /// As for [`ArrayRecord::open`].
+    /// If nothing is found, or the index of a file is damaged.
     pub fn open(self, patterns: impl Patterns) -> Result<ArrayRecord> {
         let contents = content::open_all(patterns, Format::ArrayRecord.endings(), self.access)?;
         self.open_contents(contents)

@@ -92,16 +92,6 @@ struct File {
     dictionaries: OwnLock<Option<(usize, Arc<Dictionaries>)>>,
 }
 
-impl Arrow {
-    /// Opens files, globs or folders: Hugging Face folders, or folders of `.arrow` and `.feather` files.
-    ///
-    /// # Errors
-    /// If nothing is found, a header is damaged, or the types of a column in two files have no common type.
-    pub fn open(patterns: impl Patterns) -> Result<Self> {
-        Self::options().open(patterns)
-    }
-}
-
 block_source!(Arrow);
 
 reader! {
@@ -260,9 +250,9 @@ impl ArrowOptions {
     /// Opens files, globs or folders: Hugging Face folders, or folders of `.arrow` and `.feather` files.
     ///
     /// # Errors
-    /// As for [`Arrow::open`]. Also [`ErrorKind::Config`](crate::ErrorKind::Config) if a column does not exist or is
-    /// named twice, if the list of columns is empty, and for a folder with splits, each of which is a data set in a
-    /// subfolder.
+    /// If nothing is found, a header is damaged, or the types of a column in two files have no common type. Also
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if a column does not exist or is named twice, if the list of
+    /// columns is empty, and for a folder with splits, each of which is a data set in a subfolder.
     pub fn open(self, patterns: impl Patterns) -> Result<Arrow> {
         let (read, partitions) = self.read(patterns)?;
         self.open_read(read, partitions)

@@ -58,16 +58,6 @@ use crate::mmap::Access;
 /// Opening checks the last limit of each file. Reading looks up two limits and decompresses a single record.
 pub struct Bagz(Files<Frames>);
 
-impl Bagz {
-    /// Opens files, globs, sharded names or directories (of `.bagz` and `.bag` files).
-    ///
-    /// # Errors
-    /// If nothing is found, or the last limit of a file does not fit its size.
-    pub fn open(patterns: impl Patterns) -> Result<Self> {
-        Self::options().open(patterns)
-    }
-}
-
 /// Options to open [`Bagz`] files.
 #[derive(Clone, Debug, Default)]
 #[must_use = "options do nothing until `open`"]
@@ -93,8 +83,9 @@ impl BagzOptions {
     /// Opens files, globs, sharded names or directories (of `.bagz` and `.bag` files).
     ///
     /// # Errors
-    /// As for [`Bagz::open`]; also [`ErrorKind::Config`](crate::ErrorKind::Config) if `interleaved` is set and the
-    /// lengths of the files contradict it.
+    /// If nothing is found, or the last limit of a file does not fit its size; also
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if `interleaved` is set and the lengths of the files contradict
+    /// it.
     pub fn open(self, patterns: impl Patterns) -> Result<Bagz> {
         let names = patterns.patterns().iter().flat_map(|path| expand(path)).collect();
         let found = files::find(Renamed { names, given: patterns }, Format::Bagz.endings())?;

@@ -73,16 +73,6 @@ const HEAD: u64 = 64 << 10;
 /// held. Reading scans the record once.
 pub struct Csv(Files<Table>);
 
-impl Csv {
-    /// Opens files, globs or directories (of `.csv` and `.tsv` files) with the default options.
-    ///
-    /// # Errors
-    /// If nothing is found, or a header is invalid.
-    pub fn open(patterns: impl Patterns) -> Result<Self> {
-        Self::options().open(patterns)
-    }
-}
-
 /// Options to open [`Csv`] files, or streams of compressed CSV files.
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until `open`"]
@@ -166,7 +156,8 @@ impl CsvOptions {
     /// Opens files, globs or directories (of `.csv` and `.tsv` files).
     ///
     /// # Errors
-    /// As for [`Csv::open`]; also [`ErrorKind::Config`](crate::ErrorKind::Config) if options contradict each other.
+    /// If nothing is found, or a header is invalid; also [`ErrorKind::Config`](crate::ErrorKind::Config) if options
+    /// contradict each other.
     pub fn open(self, patterns: impl Patterns) -> Result<Csv> {
         self.of(content::open_all(patterns, Format::Csv.endings(), self.access)?)
     }

@@ -52,16 +52,6 @@ use crate::mmap::Access;
 /// per record. Reading passes over the record once and builds only the chosen columns.
 pub struct JsonArray(Files<Parser>);
 
-impl JsonArray {
-    /// Opens all columns of files, globs or directories (of `.json` files).
-    ///
-    /// # Errors
-    /// An error if no file is found, or if a file is not an array.
-    pub fn open(patterns: impl Patterns) -> Result<Self> {
-        Self::options().open(patterns)
-    }
-}
-
 /// Options for opening [`JsonArray`] files.
 #[derive(Clone, Debug, Default)]
 #[must_use = "options do nothing until `open`"]
@@ -85,8 +75,8 @@ impl JsonArrayOptions {
     /// Opens files, globs or directories.
     ///
     /// # Errors
-    /// The errors of [`JsonArray::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if the list of columns is
-    /// empty or repeats a column.
+    /// An error if no file is found, or if a file is not an array; [`ErrorKind::Config`](crate::ErrorKind::Config) if
+    /// the list of columns is empty or repeats a column.
     pub fn open(self, patterns: impl Patterns) -> Result<JsonArray> {
         let access = self.access;
         self.of(|| content::open_all(patterns, Format::Json.endings(), access))

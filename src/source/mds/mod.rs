@@ -127,8 +127,9 @@ impl MdsOptions {
     /// Opens folders, or the `index.json` files in them.
     ///
     /// # Errors
-    /// The errors of [`Mds::open`]. [`ErrorKind::Config`](crate::ErrorKind::Config) if the chosen columns are empty,
-    /// repeated or missing in the data.
+    /// If nothing is found, an `index.json` is damaged, or a shard is missing or has a different length than listed.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the chosen columns are empty, repeated or missing in the
+    /// data.
     pub fn open(self, patterns: impl Patterns) -> Result<Mds> {
         self.columns.as_deref().map_or(Ok(()), check_choice)?;
         // A folder stands for its `index.json`.
@@ -201,14 +202,6 @@ fn named_shard(at: usize, error: Error) -> Error {
 }
 
 impl Mds {
-    /// Opens folders, or the `index.json` files in them, with all columns.
-    ///
-    /// # Errors
-    /// If nothing is found, an `index.json` is damaged, or a shard is missing or has a different length than listed.
-    pub fn open(patterns: impl Patterns) -> Result<Self> {
-        Self::options().open(patterns)
-    }
-
     /// Reads all shards. Checks the hashes, if any, and the positions of samples, and decodes all values as configured.
     ///
     /// # Errors

@@ -62,16 +62,6 @@ pub enum MegatronUnit {
 /// sequences.
 pub struct Megatron(Files<MegatronUnit>);
 
-impl Megatron {
-    /// Opens datasets, globs of their `.idx` files, or directories of datasets. Each sequence is a record.
-    ///
-    /// # Errors
-    /// If nothing is found, a `.bin` file is missing, or the header of an index is damaged.
-    pub fn open(patterns: impl Patterns) -> Result<Self> {
-        Self::options().open(patterns)
-    }
-}
-
 /// Options for opening [`Megatron`] datasets.
 #[derive(Clone, Debug, Default)]
 #[must_use = "options do nothing until `open`"]
@@ -92,7 +82,7 @@ impl MegatronOptions {
     /// Opens datasets, globs of their `.idx` files, or directories of datasets.
     ///
     /// # Errors
-    /// The errors of [`Megatron::open`].
+    /// If nothing is found, a `.bin` file is missing, or the header of an index is damaged.
     pub fn open(self, patterns: impl Patterns) -> Result<Megatron> {
         let names = patterns.patterns().iter().map(|path| index_of(path)).collect();
         let contents = content::open_all(Renamed { names, given: patterns }, Format::Megatron.endings(), self.access)?;

@@ -81,7 +81,7 @@ macro_rules! named_source {
 }
 pub(in super::super) use named_source;
 
-/// Implements `options` for a source and `access` for its options. The field `at` holds the
+/// Implements `options` and `open` for a source, and `access` for its options. The field `at` holds the
 /// [`Access`](crate::source::Access).
 macro_rules! source_options {
     ($options:ident of $source:ident, access at $($access:tt).+) => {
@@ -89,6 +89,14 @@ macro_rules! source_options {
             /// Returns the default options.
             pub fn options() -> $options {
                 $options::default()
+            }
+
+            /// Opens files with the default options.
+            ///
+            /// # Errors
+            #[doc = concat!("As for [`open`](", stringify!($options), "::open) of the options.")]
+            pub fn open(patterns: impl $crate::source::Patterns) -> $crate::Result<Self> {
+                Self::options().open(patterns)
             }
         }
 

@@ -108,16 +108,6 @@ struct Groups {
 /// Maximum number of decoders kept between spans of large row groups.
 const MAX_LIVE: usize = 16;
 
-impl Parquet {
-    /// Opens files, globs or directories of `.parquet` files, with all columns.
-    ///
-    /// # Errors
-    /// If nothing is found, a footer is damaged, or the types of a column in two files have no common type.
-    pub fn open(patterns: impl Patterns) -> Result<Self> {
-        Self::options().open(patterns)
-    }
-}
-
 block_source!(Parquet);
 
 reader! {
@@ -266,8 +256,9 @@ impl ParquetOptions {
     /// Opens files, globs or directories of `.parquet` files.
     ///
     /// # Errors
-    /// The errors of [`Parquet::open`]. [`ErrorKind::Config`](crate::ErrorKind::Config) if the chosen columns are
-    /// empty, repeated or missing in the data.
+    /// If nothing is found, a footer is damaged, or the types of a column in two files have no common type.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the chosen columns are empty, repeated or missing in the
+    /// data.
     pub fn open(self, patterns: impl Patterns) -> Result<Parquet> {
         let (read, partitions) = self.read(patterns)?;
         self.open_read(read, partitions)

@@ -41,16 +41,6 @@ use crate::mmap::Access;
 /// Opening reads the headers. Reading a record reads only its bytes.
 pub struct Safetensors(Files<Tensors>);
 
-impl Safetensors {
-    /// Opens files, globs or directories of `.safetensors` files, with the default options.
-    ///
-    /// # Errors
-    /// If nothing is found, or a header is damaged.
-    pub fn open(patterns: impl Patterns) -> Result<Self> {
-        Self::options().open(patterns)
-    }
-}
-
 /// Options for opening [`Safetensors`] files.
 #[derive(Clone, Debug, Default)]
 #[must_use = "options do nothing until `open`"]
@@ -78,8 +68,9 @@ impl SafetensorsOptions {
     /// Opens files, globs or directories of `.safetensors` files.
     ///
     /// # Errors
-    /// The errors of [`Safetensors::open`]. [`ErrorKind::Data`](crate::ErrorKind::Data) if a chosen tensor is missing.
-    /// For rows, also if the tensors of a file have different numbers of rows, or files differ in anything else.
+    /// If nothing is found, or a header is damaged. [`ErrorKind::Data`](crate::ErrorKind::Data) if a chosen tensor is
+    /// missing. For rows, also if the tensors of a file have different numbers of rows, or files differ in anything
+    /// else.
     pub fn open(self, patterns: impl Patterns) -> Result<Safetensors> {
         let contents = content::open_all(patterns, Format::Safetensors.endings(), self.access)?;
         self.of(contents)

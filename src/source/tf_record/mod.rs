@@ -79,14 +79,6 @@ pub(crate) fn is_zlib(head: &[u8]) -> bool {
 pub struct TfRecord(Files<Frames>);
 
 impl TfRecord {
-    /// Opens files, globs or directories (of `.tfrecord` and `.tfrecords` files).
-    ///
-    /// # Errors
-    /// An error if no file is found, if a file is compressed, or if a length is damaged.
-    pub fn open(patterns: impl Patterns) -> Result<Self> {
-        Self::options().open(patterns)
-    }
-
     /// Returns a record in its frame: length, checksum of the length, data, checksum of the data.
     pub fn framed(record: &[u8]) -> Vec<u8> {
         let (head, foot) = frame::around(record);
@@ -114,7 +106,7 @@ impl TfRecordOptions {
     /// Opens files, globs or directories (of `.tfrecord` and `.tfrecords` files).
     ///
     /// # Errors
-    /// The errors of [`TfRecord::open`].
+    /// An error if no file is found, if a file is compressed, or if a length is damaged.
     pub fn open(self, patterns: impl Patterns) -> Result<TfRecord> {
         self.of(content::open_all(patterns, Format::TfRecord.endings(), self.access)?)
     }

@@ -65,16 +65,6 @@ use crate::mmap::Access;
 /// Reading a sample parses its headers. See [`Mapping`](super::Mapping) for the rules on changing mapped files.
 pub struct WebDataset(Files<Wanted>);
 
-impl WebDataset {
-    /// Opens files, globs or directories (of `.tar` files), with fields as bytes.
-    ///
-    /// # Errors
-    /// An error if no file is found, or if a file is compressed or damaged.
-    pub fn open(patterns: impl Patterns) -> Result<Self> {
-        Self::options().open(patterns)
-    }
-}
-
 /// Options for opening WebDataset shards.
 #[derive(Clone, Debug, Default)]
 #[must_use = "options do nothing until `open` or `stream`"]
@@ -105,8 +95,8 @@ impl WebDatasetOptions {
     /// Opens files, globs or directories (of `.tar` files).
     ///
     /// # Errors
-    /// The errors of [`WebDataset::open`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if the list of columns is
-    /// empty or repeats a column.
+    /// An error if no file is found, or if a file is compressed or damaged;
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the list of columns is empty or repeats a column.
     pub fn open(self, patterns: impl Patterns) -> Result<WebDataset> {
         self.check()?;
         let contents = content::open_all(patterns, Format::WebDataset.endings(), self.access)?;
