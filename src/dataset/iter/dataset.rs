@@ -103,4 +103,4 @@ macro_rules! same_stream {
         }
     };
 }
-pub(super) use same_stream;
+pub(in crate::dataset) use same_stream;

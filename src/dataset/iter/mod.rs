@@ -28,7 +28,6 @@ mod pass;
 pub(super) mod rebatch;
 mod repeat;
 mod scan;
-mod seed;
 mod skip_bad;
 mod stream;
 mod stream_batch;
@@ -45,6 +44,7 @@ pub use self::combine::{IterCombine, IterCombined, Parents};
 pub(crate) use self::cut::Cut;
 #[cfg(feature = "python")]
 pub(crate) use self::cut_stream::CutStream;
+pub(in crate::dataset) use self::dataset::same_stream;
 pub use self::dealt::{BatchPlan, Dealt, PartPass, PartPassOf};
 #[cfg(any(feature = "cli", feature = "python"))]
 pub(crate) use self::dealt::{keyed_by, lanes_of};

@@ -3,6 +3,7 @@
 use super::{Many, MapDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::run::pace::get_chunk;
+use crate::dataset::run::siblings::offsets;
 use crate::dataset::run::upcoming::Upcoming;
 use crate::dataset::stage::{Stage, stage_after};
 use crate::element::{Name, Ragged};
@@ -19,13 +20,7 @@ pub(super) struct Parents<D> {
 
 impl<D: MapDataset> Parents<D> {
     pub(super) fn new(datasets: Vec<D>) -> Self {
-        let mut offsets = Vec::with_capacity(datasets.len());
-        let mut next = 0;
-        for dataset in &datasets {
-            offsets.push(next);
-            next += (dataset as &dyn Stage).count();
-        }
-        let stage = stage_after(&as_stages(&datasets));
+        let (offsets, stage) = (offsets(&datasets).collect(), stage_after(&as_stages(&datasets)));
         Self { datasets, offsets, stage }
     }
 

@@ -3,6 +3,7 @@ use std::borrow::Cow;
 use super::order::{Order, Ordered};
 use crate::dataset::blocks::Blocks;
 use crate::dataset::entry::prelude::*;
+use crate::dataset::iter::{IterDataset, same_stream};
 use crate::dataset::stage::Stage;
 use crate::error::Result;
 
@@ -41,6 +42,8 @@ impl Order for SeedOrder {
         Some(self.0)
     }
 }
+
+same_stream!(Seed, parent);
 
 arguments! {
     struct SeedArgs(seed) {
