@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from functools import partial
 from multiprocessing import shared_memory
@@ -495,6 +496,71 @@ def test_batches_may_be_written_to() -> None:
     first = next(iter(grain.MapDataset.range(6).to_iter_dataset().batch(3)))
     first += 1
     assert first.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("kind", ["FirstFitPackIterDataset", "ConcatThenSplitIterDataset"])
+def test_packed_rows_may_be_written_to(kind: str) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
+    sequences = [{"x": np.arange(n, dtype=np.int32), "m": n} for n in (3, 5, 2, 4)]
+    bins = {"num_packing_bins": 2} if kind.startswith("FirstFit") else {}
+    stream = grain.MapDataset.source(sequences).to_iter_dataset()
+    stream = getattr(grain.experimental, kind)(stream.map(lambda e: {"x": e["x"]}), length_struct={"x": 8}, **bins)
+
+    def plus_one(row: dict[str, Any]) -> Any:
+        row["x"] += 1
+        return {name: torch.from_numpy(value) for name, value in row.items()}
+
+    with warnings.catch_warnings():
+        # PyTorch warns of an array that is not writable.
+        warnings.simplefilter("error")
+        rows = list(stream.map(plus_one))
+    plain = list(stream)
+    assert all(value.flags.writeable for row in plain for value in row.values())
+    assert [row["x"].tolist() for row in rows] == [(row["x"] + 1).tolist() for row in plain]
+
+
+def test_a_slice_may_be_a_list_of_indices() -> None:
+    numbers = grain.MapDataset.range(10).map_with_index(lambda index, x: (int(index), int(x)))
+    chosen = numbers.slice([3, 1, 4, 1])
+    assert list(chosen) == [(3, 3), (1, 1), (4, 4), (1, 1)]
+    assert (len(chosen), chosen[5], str(chosen)) == (4, (11, 1), "ReindexMapDataset(indices=[3, 1, 4, 1], len=4)")
+    assert list(chosen[1:3]) == [(1, 1), (4, 4)]
+    assert [x for _, x in numbers.slice(grain.MapDataset.range(10)[::3])] == [0, 3, 6, 9]
+    assert [x for _, x in numbers.slice(np.array([-1, 0]))] == [9, 0]
+    assert list(numbers.slice([])) == []
+    assert str(numbers.slice(range(10))) == "ReindexMapDataset(indices=[0, 1, ..., 8, 9], len=10)"
+    stream = iter(chosen.to_iter_dataset())
+    next(stream)
+    state = stream.get_state()
+    rest = list(stream)
+    stream.set_state(state)
+    assert list(stream) == rest
+    for outside in ([10], [-11]):
+        with pytest.raises(gm.ConfigError):
+            numbers.slice(outside)[0]
+
+
+def test_a_mix_has_the_spec_of_its_first_dataset() -> None:
+    numbers, texts = grain.MapDataset.range(4), grain.MapDataset.range(4).map(str)
+    spec = grain.experimental.get_element_spec(numbers)
+    streams = [numbers.to_iter_dataset(), texts.to_iter_dataset()]
+    for mixed in (
+        grain.MapDataset.mix([numbers, texts]),
+        grain.MapDataset.concatenate([numbers, texts]),
+        grain.IterDataset.mix(streams),
+    ):
+        assert grain.experimental.get_element_spec(mixed) == spec
+
+
+def test_collected_values_of_unequal_number_are_not_cut_by_a_batch() -> None:
+    sequences = [{"x": np.ones(n, np.int32), "m": n} for n in (2, 2, 2, 5)]
+    stream = grain.MapDataset.source(sequences).to_iter_dataset()
+    rows = grain.experimental.FirstFitPackIterDataset(
+        stream, length_struct={"x": 6}, num_packing_bins=2, meta_features=["m"], shuffle_bins=False
+    )
+    assert [row["m"] for row in rows] == [[2, 2, 2], [5]]
+    with pytest.raises(ValueError, match="cannot stack 'm'"):
+        next(iter(rows.batch(2)))
 
 
 def test_records_are_packed_by_the_old_operation() -> None:

@@ -151,9 +151,10 @@ class MapDataset(Dataset, Generic[T]):
         """Shuffles all elements, in a different order for every epoch."""
         return cast("MapDataset[T]", make("_orders", "ShuffleMapDataset", self, seed=seed))
 
-    def slice(self, sl: _slice) -> "MapDataset[T]":
-        """Selects a slice of every epoch."""
-        return cast("MapDataset[T]", make("_orders", "SliceMapDataset", self, sl))
+    def slice(self, sl: "_slice | Sequence[int] | MapDataset[int]") -> "MapDataset[T]":
+        """Selects a slice of every epoch, or the elements at given indices in this order."""
+        stage = "SliceMapDataset" if isinstance(sl, _slice) else "ReindexMapDataset"
+        return cast("MapDataset[T]", make("_orders", stage, self, sl))
 
     def repeat(self, num_epochs: int | None = None, *, reseed_each_epoch: bool = True) -> "MapDataset[T]":
         """Repeats the dataset for a number of epochs, or endlessly."""

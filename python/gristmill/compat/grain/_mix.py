@@ -15,12 +15,9 @@ from gristmill.compat.grain._stages import CoreIterDataset, CoreMapDataset
 _WRITTEN_DOWN = 1 << 20
 
 
-def _specs(parents: Sequence[Any]) -> Any:
-    """Returns the spec of the parents, which must all be equal."""
-    specs = [parent._element_spec for parent in parents]
-    if any(spec != specs[0] for spec in specs[1:]):
-        raise ValueError(f"the datasets have different element specs: {specs}")
-    return specs[0]
+def _spec(parents: Sequence[Any]) -> Any:
+    """Returns the spec of the first parent. As in Grain, the other parents need none, and are not compared."""
+    return parents[0]._element_spec
 
 
 class _Selected:
@@ -78,7 +75,7 @@ class MixedMapDataset(CoreMapDataset[Any]):
 
     @property
     def _element_spec(self) -> Any:
-        return _specs(self.parents)
+        return _spec(self.parents)
 
     def __str__(self) -> str:
         return f"MixedMapDataset[{len(self.parents)} parents]"
@@ -109,7 +106,7 @@ class ConcatenateMapDataset(CoreMapDataset[Any]):
 
     @property
     def _element_spec(self) -> Any:
-        return _specs(self.parents)
+        return _spec(self.parents)
 
     def __str__(self) -> str:
         return f"ConcatenateMapDataset[{len(self.parents)} parents]"
@@ -161,7 +158,7 @@ class MixedIterDataset(CoreIterDataset[Any]):
 
     @property
     def _element_spec(self) -> Any:
-        return _specs(self.parents)
+        return _spec(self.parents)
 
     def __str__(self) -> str:
         return f"MixedIterDataset([{len(self.parents)} datasets])"

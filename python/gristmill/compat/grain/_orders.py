@@ -125,6 +125,30 @@ class SliceMapDataset(_SameElements):
         return f"SliceMapDataset[{self._start}:{self._stop}:{self._step}]"
 
 
+class ReindexMapDataset(_SameElements):
+    """Elements at given indices of every epoch, as on Grain's main branch. The indices may be a `MapDataset`.
+
+    DIFFERENCE: all indices are read when the first element is requested, and must be within one epoch of the parent.
+    """
+
+    def __init__(self, parent: MapDataset[Any], indices: Sequence[int] | MapDataset[Any]) -> None:
+        super().__init__(parent)
+        self._indices = indices
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    def _build(self, parents: Sequence[gm.MapDataset]) -> gm.MapDataset:
+        length = len(self._parent)
+        indices = [int(self._indices[at]) for at in range(len(self))]
+        return parents[0].select_indices([index + length if -length <= index < 0 else index for index in indices])
+
+    def __str__(self) -> str:
+        indices, length = self._indices, len(self)
+        shown = str(indices) if length <= 5 else f"[{indices[0]}, {indices[1]}, ..., {indices[-2]}, {indices[-1]}]"
+        return f"ReindexMapDataset(indices={shown}, len={length})"
+
+
 class RepeatMapDataset(_SameElements):
     """Several epochs as one."""
 

@@ -75,7 +75,11 @@ class _Features:
         return {**{name: np.atleast_1d(leaf) for name, leaf in zip(self.lengths, leaves, strict=True)}, **rest}
 
     def row(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Returns a row with its nested features restored and its collected features unpickled."""
+        """Returns a row with its nested features restored and its collected features unpickled.
+
+        Arrays are copied: the core's rows share memory and are read-only, but Grain's are writable.
+        """
+        row = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in row.items()}
         for name in self._collected & row.keys():
             row[name] = [pickle.loads(value) for value in row[name]]
         for name in self._nested:
@@ -135,7 +139,11 @@ class PackingDatasetIterator(CoreIterator):
 
 
 class PackIterDataset(_PackedIterDataset):
-    """Sequences packed into `num_packing_bins` rows at a time."""
+    """Sequences packed into `num_packing_bins` rows at a time.
+
+    DIFFERENCE: collected meta features of rows with different numbers of sequences cannot be batched. Grain's batch
+    silently drops the values that other rows do not have.
+    """
 
     _PASS = ("_packing", "PackingDatasetIterator")
     _METHOD: ClassVar[Literal["first_fit_pack", "best_fit_pack"]]
