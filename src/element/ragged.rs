@@ -1,5 +1,7 @@
 //! Columns of rows with different lengths.
 
+use std::ops::Range;
+
 use super::{Array, Buffer, DType, Element, Name, Value};
 use crate::cx::ElementId;
 use crate::error::{Error, Result};
@@ -44,6 +46,8 @@ pub struct RaggedColumn {
     /// Size of a cell in bytes.
     cell: usize,
     memory: Vec<Buffer>,
+    /// Whether `memory` exists only for these rows, at least in part.
+    is_owned: bool,
     places: Vec<Place>,
 }
 
@@ -106,6 +110,21 @@ impl Ragged {
         self.columns.iter().map(|column| column.lens().sum::<usize>() * column.cell).sum()
     }
 
+    /// Returns true if all cells are in memory that a source holds anyway, such as a mapped file.
+    pub(crate) fn is_view(&self) -> bool {
+        self.ids.is_none() && self.columns.iter().all(|column| !column.is_owned)
+    }
+
+    /// Reads the cells of `rows`, so that they are in the cache before they are copied.
+    ///
+    /// The processor overlaps these reads, because none of them depends on another. Copies of scattered rows would each
+    /// wait for main memory.
+    pub(crate) fn touch(&self, rows: Range<usize>) {
+        for column in &self.columns {
+            rows.clone().for_each(|row| touch(column.cells(row)));
+        }
+    }
+
     /// Returns row `row` as an element; `names` are the names of the columns.
     ///
     /// # Errors
@@ -120,11 +139,18 @@ impl RaggedColumn {
     /// Makes `rows` empty rows, whose cells have dtype `dtype` and shape `inner`.
     pub fn new(dtype: DType, inner: &[usize], rows: usize) -> Self {
         let cell = inner.iter().fold(dtype.size(), |size, &n| size.saturating_mul(n));
-        Self { dtype, inner: inner.to_vec(), cell, memory: Vec::new(), places: vec![Place::default(); rows] }
+        let places = vec![Place::default(); rows];
+        Self { dtype, inner: inner.to_vec(), cell, memory: Vec::new(), is_owned: false, places }
     }
 
     /// Adds memory for rows and returns its number.
     pub fn add_memory(&mut self, memory: Buffer) -> usize {
+        self.is_owned = true;
+        self.add_view(memory)
+    }
+
+    /// Adds memory that the source holds anyway, such as a mapped file, and returns its number.
+    pub(crate) fn add_view(&mut self, memory: Buffer) -> usize {
         self.memory.push(memory);
         self.memory.len() - 1
     }
@@ -183,6 +209,16 @@ impl RaggedColumn {
         let shape: Vec<usize> = std::iter::once(place.cells as usize).chain(self.inner.iter().copied()).collect();
         Array::new(self.dtype, &shape, bytes.ok_or_else(|| Error::data(format!("row {row} lies nowhere")))?)
     }
+}
+
+/// Bytes of a line of the cache.
+const LINE: usize = 64;
+
+/// Reads a byte of each line of the cache.
+#[inline]
+fn touch(bytes: &[u8]) {
+    let lines = bytes.iter().step_by(LINE).fold(0, |sum: u8, byte| sum ^ byte);
+    std::hint::black_box(lines);
 }
 
 #[cfg(test)]

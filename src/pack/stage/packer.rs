@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::columns::{Columns, with_cells_of_row};
 use super::item::PackItem;
@@ -82,17 +83,19 @@ impl Packer {
     /// Adds the number of rows read to `taken`, including a failed row or a row to split.
     pub(super) fn push_rows(
         &mut self,
-        rows: &Ragged,
+        rows: &Arc<Ragged>,
         range: Range<usize>,
         first: u64,
         taken: &mut usize,
     ) -> Result<Option<u64>> {
+        let is_view = rows.is_view();
         for (row, number) in range.zip(first..) {
             if self.planner.is_full() {
                 break;
             }
             *taken += 1;
-            let pieces = with_cells_of_row(rows, row, |cells| self.push_whole(cells, number))?;
+            let view = is_view.then_some((rows, row));
+            let pieces = with_cells_of_row(rows, row, |cells| self.push_whole(cells, view, number))?;
             if pieces > 1 {
                 return Ok(Some(pieces));
             }
@@ -101,16 +104,21 @@ impl Packer {
     }
 
     /// Adds a sequence to the window if it is a single piece. Returns its number of pieces.
+    ///
+    /// The cells are copied, unless they are given as a row of a `view`.
     #[inline]
-    fn push_whole(&mut self, cells: &[&[u8]], number: u64) -> Result<u64> {
+    fn push_whole(&mut self, cells: &[&[u8]], view: Option<(&Arc<Ragged>, usize)>, number: u64) -> Result<u64> {
         let Self { features, planner, sequences, lens, .. } = self;
         lens.clear();
         lens.extend(features.iter().zip(cells).map(|(feature, cells)| cells.len() / feature.cell));
         let pieces = planner.pieces(lens)?;
         if pieces == 1 {
             let held = planner.push(lens)?.is_some();
-            let cells = cells.iter().map(|&cells| if held { cells } else { &[] });
-            sequences.push(Slot { held, number, piece: 0 }, cells);
+            let slot = Slot { held, number, piece: 0 };
+            match view {
+                Some((rows, row)) => sequences.push_view(slot, rows, row),
+                None => sequences.push(slot, cells.iter().map(|&cells| if held { cells } else { &[] })),
+            }
         }
         Ok(pieces as u64)
     }
@@ -199,6 +207,7 @@ impl Packer {
     /// Writes the planned row. `oldest` is the ordinal of the first entry in `sequences`.
     fn write(&mut self, oldest: u64) -> Result<()> {
         let (number, mut lists) = (self.lists.len(), self.columns.no_lists());
+        self.row.iter().for_each(|ordinal| self.sequences.touch((ordinal - oldest) as usize));
         for ordinal in &self.row {
             let at = (ordinal - oldest) as usize;
             if !self.sequences.about_mut(at).is_some_and(|slot| std::mem::take(&mut slot.held)) {

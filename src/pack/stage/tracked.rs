@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -27,15 +28,17 @@ pub(super) struct Tracked<I: DatasetIterator> {
 
 /// Rows that are partly taken.
 struct Open {
-    ragged: Ragged,
+    ragged: Arc<Ragged>,
     taken: usize,
+    /// Number of rows whose cells were read into the cache.
+    touched: usize,
     /// Number of taken rows that the parent has already advanced past.
     passed: usize,
 }
 
 /// Next elements of the parent, as rows.
 pub(super) struct NextRows<'a> {
-    pub(super) ragged: &'a Ragged,
+    pub(super) ragged: &'a Arc<Ragged>,
     /// Rows to read now, at least one.
     pub(super) rows: Range<usize>,
     /// Number of the first element in `rows`.
@@ -82,12 +85,18 @@ impl<I: DatasetIterator> Tracked<I> {
             self.pass();
             self.rows = None;
             let ragged = self.parent.next_ragged(names, cx).filter(|ragged| !ragged.is_empty())?;
-            self.rows = Some(Open { ragged, taken: 0, passed: 0 });
+            self.rows = Some(Open { ragged: Arc::new(ragged), taken: 0, touched: 0, passed: 0 });
         }
         self.mark();
-        let Open { ragged, taken, .. } = self.rows.as_ref()?;
+        let Open { ragged, taken, touched, .. } = self.rows.as_mut()?;
         let until = (EVERY - self.next % EVERY) as usize;
-        Some(NextRows { ragged, rows: *taken..ragged.len().min(taken.saturating_add(until)), number: self.next })
+        let rows = *taken..ragged.len().min(taken.saturating_add(until));
+        // Copied cells are in the cache already.
+        if *touched < rows.end && ragged.is_view() {
+            ragged.touch(*touched..rows.end);
+            *touched = rows.end;
+        }
+        Some(NextRows { ragged, rows, number: self.next })
     }
 
     /// Consumes `rows` of the [next rows](Self::next_rows).

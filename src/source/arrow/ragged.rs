@@ -38,7 +38,7 @@ impl RaggedMut {
             if memory == Memory::Copied {
                 return self.copy_lists(offsets, numbers, runs);
             }
-            let (memory, cell) = (out.add_memory(numbers.view()), numbers.size());
+            let (memory, cell) = (out.add_view(numbers.view()), numbers.size());
             return match offsets {
                 Offsets::Small(offsets) => place_lists(out, memory, runs, cell, |row| offsets[row].as_usize()),
                 Offsets::Large(offsets) => place_lists(out, memory, runs, cell, |row| offsets[row].as_usize()),
@@ -49,7 +49,7 @@ impl RaggedMut {
         let out = self.column_of(numbers, inner)?;
         let mut rows = Run::rows(runs);
         if memory == Memory::Viewed {
-            let memory = out.add_memory(numbers.view());
+            let memory = out.add_view(numbers.view());
             return rows.try_for_each(|(row, to)| out.place(to, memory, row.checked_mul(numbers.size())?, cells));
         }
         rows.try_for_each(|(row, to)| {

@@ -253,7 +253,7 @@ impl Megatron {
             let place = file.place(number, self.0.format).filter(|_| file.index.dtype() == dtype)?;
             let memory = match memory[at] {
                 Some(memory) => memory,
-                None => *memory[at].insert(column.add_memory(file.content.whole().ok()?)),
+                None => *memory[at].insert(column.add_view(file.content.whole().ok()?)),
             };
             let (start, len) = (usize::try_from(place.start).ok()?, usize::try_from(place.end - place.start).ok()?);
             column.place(row, memory, start, len / dtype.size())?;

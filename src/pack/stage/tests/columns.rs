@@ -80,7 +80,9 @@ impl RandomAccess for Table {
                     true => (Buffer::from_vec(self.tokens(row, tokens)), tokens),
                     false => (Buffer::from_vec(Self::mask(row, mask)), mask),
                 };
-                let memory = column.add_memory(memory);
+                // Windows then contain both copies and views.
+                let is_view = indices[0] % 2 == 0;
+                let memory = if is_view { column.add_view(memory) } else { column.add_memory(memory) };
                 column.place(to, memory, 0, len)?;
             }
             Some(column)
