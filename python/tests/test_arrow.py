@@ -135,6 +135,19 @@ def test_a_table_goes_through_a_pipeline_and_resumes() -> None:
         gm.MapDataset.arrow(whole.slice(1)).shuffle(3).select_columns("n").to_iter_dataset().batch(4).loader().set_state(state)
 
 
+def test_columns_of_a_table_are_packed_after_stages_of_names() -> None:
+    sequences = [list(range(n)) for n in (3, 5, 0, 7, 2, 9, 4)] * 200
+    whole = pa.table({"ids": pa.array(sequences, pa.list_(pa.int32())), "unused": ["x"] * len(sequences)})
+
+    def rows(ds: gm.MapDataset[Any]) -> list[Any]:
+        packed = ds.shuffle(1).to_iter_dataset().window_pack(length={"tokens": 16}, window=8)
+        return [{name: column.tolist() for name, column in row.items()} for row in packed]
+
+    expected = rows(gm.MapDataset.source([{"tokens": np.array(ids, np.int32)} for ids in sequences]))
+    assert rows(gm.MapDataset.arrow(whole, columns=["ids"]).rename(ids="tokens")) == expected
+    assert rows(gm.MapDataset.arrow(whole).rename(ids="tokens").drop_columns("unused")) == expected
+
+
 def test_what_is_no_table() -> None:
     with pytest.raises(TypeError, match="needs a table with `__arrow_c_stream__`.*gm.MapDataset.source"):
         gm.MapDataset.arrow([1, 2])  # type: ignore[arg-type, list-item]

@@ -1,9 +1,10 @@
 //! Builders of sources and stages: functions of decoded arguments.
 
 use std::ops::Deref;
+use std::sync::Arc;
 
 use super::chain::{Chain, Context};
-use crate::dataset::columns::NamedFn;
+use crate::dataset::columns::{NameBefore, NamedFn};
 use crate::dataset::iter::FilterThresholds;
 use crate::dataset::{BoxIter, BoxMap, IterDatasetExt, MapDatasetExt};
 use crate::declare::arguments::Arguments;
@@ -122,11 +123,11 @@ impl Elementwise for NamedFn<Element> {
 }
 
 /// Function that sees nothing but the names of columns.
-pub(crate) struct OfNames(pub(crate) NamedFn<Element>);
+pub(crate) struct OfNames(pub(crate) NamedFn<Element>, pub(crate) Arc<NameBefore>);
 
 impl Elementwise for OfNames {
     fn map(self, ds: BoxMap<Element>) -> BoxMap<Element> {
-        self.0.of_names(ds).boxed()
+        self.0.of_names(ds, self.1).boxed()
     }
 
     fn iter(self, ds: BoxIter<Element>) -> BoxIter<Element> {
