@@ -15,8 +15,7 @@ use crate::element::Element;
 use crate::error::{Error, Result};
 
 /// The entries of the stages of columns, in the order of the documentation.
-pub(crate) const STAGES: &[StageEntry] =
-    &[condition::ENTRY, names::SELECT, names::DROP, names::RENAME];
+pub(crate) const STAGES: &[StageEntry] = &[condition::ENTRY, names::SELECT, names::DROP, names::RENAME];
 
 /// Function that is called for each element; `None` drops it.
 type Function<T, U> = dyn Fn(T) -> Result<Option<U>> + Send + Sync;
