@@ -8,6 +8,8 @@
 //!   lengths of a mapped source, of which planning reads no cells.
 //! - `pages` measures the pages that these hosts bring into memory from a Megatron data set, opened by default and with
 //!   `Access::Random`. Its sequences have mean 16,384, in rows of 65,536, 64 per batch.
+//! - `seen` runs `gristmill plan` over a mix of two Megatron data sets of 1 Mi sequences each, two epochs: CPU time of
+//!   the thread, the best of five rounds. Needs `--features cli`.
 //! - `write` records the keys of a prefix that makes the tokens of each sequence. A pass over that prefix is measured
 //!   in turns: the best of five rounds each, wall time on all cores.
 
@@ -308,6 +310,61 @@ fn write_megatron(base: &Path, lens: &[usize]) -> Result<PathBuf> {
     Ok(data)
 }
 
+/// Writes Megatron's pair of files, with sequences of the given lengths and without ids: a hole takes their place.
+#[cfg(feature = "cli")]
+fn write_empty_megatron(base: &Path, lens: &[usize]) -> Result<()> {
+    let data = write_megatron(base, &[])?;
+    let ids: usize = lens.iter().sum();
+    let hole = File::options().write(true).open(&data).and_then(|file| file.set_len(4 * ids as u64));
+    hole.map_err(|e| Error::io(e, &data))?;
+    let starts: Vec<u64> = lens
+        .iter()
+        .scan(0, |start, len| {
+            let before = *start;
+            *start += 4 * *len as u64;
+            Some(before)
+        })
+        .collect();
+    let counts: Vec<u32> = lens.iter().map(|len| *len as u32).collect();
+    let (count, documents) = (lens.len() as u64, (0..=lens.len() as u64).collect::<Vec<_>>());
+    let head = [&b"MMIDIDX\0\0"[..], &1u64.to_le_bytes(), &[4], &count.to_le_bytes(), &(count + 1).to_le_bytes()];
+    let parts: [&[u8]; 3] =
+        [bytemuck::cast_slice(&counts), bytemuck::cast_slice(&starts), bytemuck::cast_slice(&documents)];
+    let index = base.with_extension("idx");
+    std::fs::write(&index, [head.concat().as_slice(), &parts.concat()].concat()).map_err(|e| Error::io(e, &index))
+}
+
+/// Prints the rate at which `gristmill plan` counts the contents of a run.
+#[cfg(feature = "cli")]
+fn seen(lens: &[usize], folder: &Path) -> Result<()> {
+    for name in ["web", "books"] {
+        write_empty_megatron(&folder.join(name), lens)?;
+    }
+    let part = |name: &str| {
+        format!(
+            "{{source: {{megatron: {{paths: [{name}]}}}}, stages: [{{shuffle: {{seed: 1}}}}, {{repeat: {{num_epochs: 2}}}}]}}"
+        )
+    };
+    let text = format!(
+        "source: {{mix: {{names: [web, books], parts: [{}, {}]}}}}\nstages: [to_iter, {{window_pack: {{length: {{tokens: {ROW}}}}}}}, {{batch: {{batch_size: {BATCH}}}}}]\n",
+        part("web"),
+        part("books")
+    );
+    let file = folder.join("seen.yaml");
+    std::fs::write(&file, text).map_err(|e| Error::io(e, &file))?;
+    let mut best = f64::INFINITY;
+    for _ in 0..ROUNDS {
+        let arguments = [Path::new("gristmill"), Path::new("plan"), &file, Path::new("--json")];
+        let run = || gristmill::cli::main(arguments.map(Into::into));
+        best = best.min(seconds(|| {
+            assert_eq!(run(), 0);
+            Ok(())
+        })?);
+    }
+    println!("`gristmill plan`, a mix of two, shuffled: {:.2} M documents/s", 4.0 * lens.len() as f64 / best / 1e6);
+    Ok(())
+}
+
 /// Prints the share of a Megatron data set that one of 64 hosts brings into memory, with lengths from the index.
 fn pages(folder: &Path) -> Result<()> {
     const HOSTS: usize = 64;
@@ -348,6 +405,10 @@ fn main() -> Result<()> {
         }
         if wanted::wanted("pages") {
             pages(&folder)?;
+        }
+        #[cfg(feature = "cli")]
+        if wanted::wanted("seen") {
+            seen(&lens, &folder)?;
         }
         if wanted::wanted("write") {
             write(&lens, &folder)?;

@@ -24,6 +24,7 @@ mod man;
 mod output;
 pub(crate) mod own;
 mod padding;
+mod plan;
 mod progress;
 mod report;
 mod run;
@@ -128,6 +129,7 @@ enum Command {
     #[command(alias = "analyse-padding")]
     AnalyzePadding(padding::Args),
     Explain(explain::Args),
+    Plan(plan::Args),
     Convert(convert::Args),
     #[command(alias = "tokenize")]
     Tokenise(tokenise::Args),
@@ -187,6 +189,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Inspect(args) => (inspect::main(args), args.json),
         Command::AnalyzePadding(args) => (padding::main(args), args.json),
         Command::Explain(args) => (explain::main(args), args.json),
+        Command::Plan(args) => (plan::main(args), args.json),
         Command::Convert(args) => (convert::main(args), args.json),
         Command::Tokenise(args) => (tokenise::main(args), args.json),
         Command::Index(args) => (index::main(args), args.json),

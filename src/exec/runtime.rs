@@ -71,6 +71,8 @@ pub struct Runtime {
     keys: Option<Arc<dyn KeySource>>,
     /// Recorders of the keys that pass each border, if keys are recorded.
     key_recorders: Option<Arc<KeyRecorders>>,
+    /// Census of batches that are planned and not made, if there is one. [`Runtime::census`] restores its type.
+    census: Option<Arc<dyn Any + Send + Sync>>,
     /// First reason why the pipeline has no plan.
     unplanned: Arc<OnceLock<String>>,
     deal: Arc<Deal>,
@@ -174,6 +176,21 @@ impl Runtime {
     pub(crate) fn key_recorder<N: Any + Send + Sync>(&self, stage: StageId) -> Option<Arc<N>> {
         let found = self.key_recorders.as_ref()?.locked().get(&(self.base + stage.0 as usize)).cloned()?;
         found.downcast().ok()
+    }
+
+    /// Sets the census of batches that are planned and not made.
+    pub(crate) fn with_census(self, census: Arc<dyn Any + Send + Sync>) -> Self {
+        Self { census: Some(census), ..self }
+    }
+
+    /// Returns false if batches are planned and not made.
+    pub(crate) fn makes_batches(&self) -> bool {
+        self.census.is_none()
+    }
+
+    /// Returns the census of batches that are planned and not made, if there is one.
+    pub(crate) fn census<N: Any + Send + Sync>(&self) -> Option<Arc<N>> {
+        self.census.clone()?.downcast().ok()
     }
 
     /// Records the reason why there is no plan, unless a reason is recorded already.

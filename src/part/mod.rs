@@ -34,6 +34,7 @@
 //! # Ok::<(), gristmill::Error>(())
 //! ```
 
+mod contents;
 mod cost;
 mod deal;
 mod dealer;
@@ -46,6 +47,7 @@ use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
 
+pub(crate) use contents::{BatchContents, SourceContents};
 pub use cost::Cost;
 pub use deal::{Balance, Deal, RankLoad, RankRows, deal_rows};
 pub(crate) use dealer::{Dealer, Gain};

@@ -87,6 +87,11 @@ pub(super) fn arrays(batch: &Element) -> impl Iterator<Item = (&str, &Array)> {
     })
 }
 
+/// Returns true for an array of segment ids whose segments [`TokenCount`] counts.
+pub(crate) fn counts_as_tokens(name: &str) -> bool {
+    is_segment_ids(name)
+}
+
 /// Returns true for gristmill's segment ids and for MaxText's ids of inputs. MaxText's ids of targets cover these tokens again.
 pub(super) fn is_segment_ids(name: &str) -> bool {
     name.ends_with("segment_ids") || (name.ends_with("_segmentation") && !name.starts_with("targets"))

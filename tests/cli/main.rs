@@ -11,6 +11,7 @@ mod doctor;
 mod help;
 mod hosts;
 mod pictures;
+mod plan;
 mod snapshots;
 mod states;
 mod stdin;

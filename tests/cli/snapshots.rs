@@ -280,6 +280,7 @@ fn what_the_commands_are() {
       inspect          Shows the format, the columns and the first records of files
       analyze-padding  Shows what padding costs on your documents, and what removes it
       explain          Shows the stages of a pipeline file, their memory and the elements they make
+      plan             Shows what a run will see: shares by tokens, epochs, padding, stragglers
       convert          Writes data in another format, in shards
       tokenise         Writes text as token ids, in shards
       index            Builds indices of text, TFRecord and tar files ahead of a run

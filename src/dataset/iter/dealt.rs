@@ -9,7 +9,7 @@ use crate::exec::Runtime;
 use crate::keys::{KeyRecorder, Recompute};
 #[cfg(any(feature = "cli", feature = "python"))]
 use crate::keys::{Keyed, MarkedLanes, Wanted};
-use crate::part::{Deal, Gain, Part, RowNumbers};
+use crate::part::{BatchContents, Deal, Gain, Part, RowNumbers};
 
 /// A batch of a [`PartPass`].
 #[derive(Clone, Debug)]
@@ -19,6 +19,8 @@ pub enum Dealt<T> {
     /// A whole global batch, from which the part's rows are yet to be taken, and the plan's facts about it. Used if the
     /// batch was not made from indices alone.
     Whole(T, BatchPlan),
+    /// A global batch that was planned and is not made.
+    Planned(BatchPlan),
 }
 
 /// Facts about a global batch that was planned from keys; empty for other batches.
@@ -30,6 +32,8 @@ pub struct BatchPlan {
     pub(crate) costs: Option<Vec<u64>>,
     /// Gain of the balanced deal, if rows are dealt by cost.
     pub(crate) gain: Option<Gain>,
+    /// Contents of the batch, if it is planned and not made.
+    pub(crate) contents: Option<Box<BatchContents>>,
 }
 
 impl<T> Dealt<T> {
@@ -46,6 +50,7 @@ impl<T> Dealt<T> {
         Ok(match self {
             Self::Own(batch, rows, plan) => Dealt::Own(change(batch)?, rows, plan),
             Self::Whole(batch, plan) => Dealt::Whole(change(batch)?, plan),
+            Self::Planned(plan) => Dealt::Planned(plan),
         })
     }
 }
@@ -61,6 +66,24 @@ pub type PartPassOf<D> = PartPass<<D as IterDataset>::Item, <<D as IterDataset>:
 pub(crate) fn left_out() -> Error {
     Error::data("the element was dropped, but its row was already assigned to a host").help(
         "turn the failure into an error, or put a `filter` before the batch; each host then evaluates all elements",
+    )
+}
+
+/// Returns the error for a batch that was planned, in a pass that needs its rows.
+#[cold]
+pub(crate) fn not_made() -> Error {
+    Error::state("a batch was planned and not made, but its rows are needed")
+}
+
+/// Returns the error for a run of `dataset` that keys do not determine. The message names the cause.
+#[cold]
+pub(crate) fn without_plan<D: IterDataset>(dataset: &D, run: &Runtime) -> Error {
+    let pipeline: &dyn Stage = dataset;
+    let batched = whole(pipeline, pipeline.count() - 1, false);
+    let why = run.unplanned().map(str::to_owned).or(batched).unwrap_or_else(|| NO_ROWS.to_owned());
+    Error::config(format!("the run cannot be planned without reading its data: {why}")).help(
+        "stages that see the elements belong before packing, and sources need random access: `gristmill convert` writes such files; \
+         `gristmill run` counts by reading everything",
     )
 }
 

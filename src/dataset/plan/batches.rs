@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::deal::{PlannedDeal, rows_by_place};
-use super::{Make, Plan, PlanPass, PlannedRows, Recipe};
+use super::{Census, Make, Plan, PlanPass, PlannedRows, Recipe};
 use crate::cx::Cx;
 use crate::dataset::Remainder;
 use crate::dataset::iter::{BatchPlan, Batching, DatasetIterator, Dealt, MakeBatch, PartPass, Position};
@@ -38,6 +38,11 @@ pub(crate) trait PlanBatches<T>: Send {
         rows: &mut PlannedRows,
         cx: &mut Cx,
     ) -> Result<Option<PlannedOwn<Self::About>>>;
+
+    /// Returns the number of rows in a batch with this number of planned rows: more if the batch is padded.
+    fn made(&self, planned: usize) -> usize {
+        planned
+    }
 
     /// Makes a batch of all rows, or of the part's `own` rows. `about` contains the plan's facts about the batch.
     ///
@@ -76,6 +81,8 @@ struct PlannedBatches<T, S, B: PlanBatches<T>> {
     state: S,
     /// End of the plan, once it is known: an error, or no more rows.
     end: Option<Result<()>>,
+    /// Census of the batches, if they are not made.
+    census: Option<Arc<Census>>,
 }
 
 /// A planned batch: the recipes of its rows, and the position after it.
@@ -104,7 +111,8 @@ where
     let ahead = if run.parallel() > 0 { AHEAD } else { 0 };
     let (state, planned, open, failed) =
         (plan.pass.state(), VecDeque::new(), PlannedRows::default(), run.failed().clone());
-    Box::new(PlannedBatches { plan, batches, deal, failed, planned, open, members: 0, ahead, state, end: None })
+    let census = Census::of(run);
+    Box::new(PlannedBatches { plan, batches, deal, failed, planned, open, members: 0, ahead, state, end: None, census })
 }
 
 impl<M> Batching<M> {
@@ -179,6 +187,10 @@ impl<T, M: MakeBatch<T>> PlanBatches<T> for OfSize<M> {
         Ok(Some(((!is_short).then(|| self.rows.clone()), ())))
     }
 
+    fn made(&self, planned: usize) -> usize {
+        if self.batching.says_padding::<T>() { self.batching.size } else { planned }
+    }
+
     fn make(
         &mut self,
         rows: Vec<Option<T>>,
@@ -219,6 +231,15 @@ where
             return Ok(());
         };
         let rows = std::mem::take(&mut self.open);
+        if let Some(census) = &self.census {
+            let contents = census.count(&rows, self.batches.made(rows.len()), &*self.plan.make)?;
+            let plan = BatchPlan { contents: Some(Box::new(contents)), ..BatchPlan::default() };
+            self.open = rows;
+            self.open.clear();
+            let after = self.plan.pass.state();
+            self.planned.push_back(Planned { recipes: Vec::new(), own, about, plan, after });
+            return Ok(());
+        }
         let mut plan = BatchPlan { digest: Some(rows.digest()), ..BatchPlan::default() };
         let (own, recipes) = match &self.deal {
             Some(deal) => dealt(deal, own, &rows, &*self.plan.make, &mut plan)?,
@@ -343,6 +364,10 @@ where
         };
         self.members -= planned.recipes.iter().map(|recipe| recipe.len()).sum::<usize>();
         let after = planned.after.clone();
+        if planned.plan.contents.is_some() {
+            self.state = after;
+            return Ok(Some(Dealt::Planned(planned.plan)));
+        }
         let made = self.make(planned, cx);
         if made.is_err() {
             self.expect_again()?;

@@ -221,6 +221,10 @@ where
         self.keys.lens(id.index, id.piece, self.names.len(), lens)
     }
 
+    fn lens_of(&self, ids: &[ElementId], lens: &mut Vec<u32>) -> Result<()> {
+        self.keys.lens_of(ids, self.names.len(), lens)
+    }
+
     fn forget(&mut self) -> Result<()> {
         let place = self.listed.clear();
         self.roots.end_at(place);

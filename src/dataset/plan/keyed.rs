@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::prefix_keys::PrefixKeys;
 use super::stand_in::stand_ins;
-use super::{Planning, StandIn};
+use super::{Census, Planning, StandIn};
 use crate::cx::{Cx, ElementId};
 use crate::dataset::map::{BulkRead, MapDataset};
 use crate::dataset::node::Node;
@@ -30,11 +30,16 @@ pub(in crate::dataset) struct Keyed<T> {
 
 impl<T> Keyed<T> {
     pub(in crate::dataset) fn new(keys: Arc<PrefixKeys>, len: u64, planning: &Planning<'_>) -> Self {
-        Self { keys, len, border: planning.take_border(), names: planning.names.into(), item: PhantomData }
+        let border = planning.take_border();
+        if let Some(census) = Census::of(&planning.run) {
+            census.add(border, &keys);
+        }
+        Self { keys, len, border, names: planning.names.into(), item: PhantomData }
     }
 
     /// Returns a stand-in for each element of an index.
     fn of(&self, index: u64) -> Result<Vec<StandIn>> {
+        self.keys.note_read(index);
         self.keys.stand_ins(self.border, index, &self.names)
     }
 

@@ -1,6 +1,6 @@
 //! The maker of planned elements or rows.
 
-use super::rows::Member;
+use super::rows::{Member, PlannedRows};
 use crate::cx::{Cx, ElementId};
 use crate::error::{Error, Result};
 use crate::exec::Failed;
@@ -38,6 +38,15 @@ pub(crate) trait Make<T>: Send {
         Err(Error::state("a plan does not contain the lengths of its elements"))
     }
 
+    /// Appends the lengths of each of `ids` to `lens`, as [`lens`](Self::lens) does. Override this method if a batched
+    /// lookup is faster.
+    ///
+    /// # Errors
+    /// As [`lens`](Self::lens).
+    fn lens_of(&self, ids: &[ElementId], lens: &mut Vec<u32>) -> Result<()> {
+        ids.iter().try_for_each(|id| self.lens(*id, lens))
+    }
+
     /// Finds the first array whose name `is_it` accepts. Returns `None` unless keys determine the segments of this
     /// array.
     fn find_segments(&self, is_it: &mut dyn FnMut(&str) -> bool) -> Option<Segments> {
@@ -54,6 +63,21 @@ pub(crate) trait Make<T>: Send {
         Err(Error::state("a plan does not contain the segments of its rows"))
     }
 
+    /// Returns the arrays of segment ids in planned rows, if keys determine the segments.
+    fn segment_arrays(&self) -> Vec<Segments> {
+        Vec::new()
+    }
+
+    /// Passes the cells of each member of `rows` in the array `of` to `take`, in order, with the place of the member's
+    /// part in its element.
+    ///
+    /// # Errors
+    /// Errors of [`lens`](Self::lens).
+    fn cells(&self, rows: &PlannedRows, of: &Segments, take: &mut dyn FnMut(u64, Part)) -> Result<()> {
+        let _ = (rows, of, take);
+        Ok(())
+    }
+
     /// Discards the expected recipes, because the plan moves to another position.
     fn forget(&mut self) -> Result<()>;
 }
@@ -67,6 +91,19 @@ pub(crate) struct Segments {
     pub(crate) feature: usize,
     /// True if the array has the segment ids of targets. Each segment is then one cell shorter.
     pub(crate) of_targets: bool,
+    /// The number of cells of a row.
+    pub(crate) length: usize,
+}
+
+/// The place of a member's part in its element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The whole element, or all of it that reaches a row.
+    Whole,
+    /// The first of several parts.
+    First,
+    /// A later part.
+    Later,
 }
 
 /// Returns the only element of a recipe.

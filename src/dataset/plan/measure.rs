@@ -27,6 +27,8 @@ pub(in crate::dataset) struct Measure<T> {
     each: fn(&T, &mut Look<'_>) -> Result<()>,
     /// True if each element stores the number of its input element.
     has_origins: bool,
+    /// True if results are single elements.
+    is_single: bool,
 }
 
 impl<T> Clone for Measure<T> {
@@ -40,7 +42,7 @@ impl<T> Copy for Measure<T> {}
 impl<T: 'static> Measure<T> {
     /// Creates a measure of results that are single elements.
     pub(in crate::dataset) fn element() -> Self {
-        Self { each: |element, look| look(Measured::Element(element)), has_origins: false }
+        Self { each: |element, look| look(Measured::Element(element)), has_origins: false, is_single: true }
     }
 }
 
@@ -48,7 +50,7 @@ impl<T: 'static> Measure<Vec<T>> {
     /// Creates a measure of results that are lists of elements.
     pub(in crate::dataset) fn list() -> Self {
         let each = |list: &Vec<T>, look: &mut Look<'_>| list.iter().try_for_each(|one| look(Measured::Element(one)));
-        Self { each, has_origins: false }
+        Self { each, has_origins: false, is_single: false }
     }
 }
 
@@ -60,11 +62,16 @@ impl<T: 'static> Measure<WithOrigins<T>> {
                 .iter()
                 .try_for_each(|piece| look(Measured::Piece(piece.of, piece.made.as_ref().map(|made| made as _))))
         };
-        Self { each, has_origins: true }
+        Self { each, has_origins: true, is_single: false }
     }
 }
 
 impl<T> Measure<T> {
+    /// Returns true if results are single elements.
+    pub(super) fn is_single(self) -> bool {
+        self.is_single
+    }
+
     /// Returns the columns of keys with the lengths of the arrays `names`.
     pub(super) fn columns(self, names: &[String]) -> Vec<String> {
         let of = self.has_origins.then(|| OF.to_owned());

@@ -10,6 +10,7 @@
 mod batches;
 mod border_makers;
 mod branches;
+mod census;
 mod chain;
 mod deal;
 mod keyed;
@@ -20,6 +21,7 @@ mod recorder;
 mod records;
 mod reuse;
 mod rows;
+mod seen;
 mod stage_keys;
 mod stage_makers;
 mod stand_in;
@@ -30,11 +32,13 @@ use std::sync::Arc;
 pub(crate) use batches::{PlanBatches, PlannedOwn, pass_over_plan};
 pub(in crate::dataset) use border_makers::{Border, ElementMaker, PieceMaker};
 pub(in crate::dataset) use branches::Branches;
+use census::Census;
+pub(crate) use census::RunContents;
 pub(crate) use chain::Chain;
 #[cfg(feature = "python")]
 pub(crate) use chain::Turn;
 pub(in crate::dataset) use keyed::Keyed;
-pub(crate) use make::{Make, Segments};
+pub(crate) use make::{Make, Part, Segments};
 #[cfg(feature = "python")]
 pub(crate) use measure::read_also;
 pub(in crate::dataset) use measure::{Measure, cells_of};

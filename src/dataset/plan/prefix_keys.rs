@@ -1,10 +1,12 @@
 //! Keys of the indices of a prefix, looked up by the records that the indices lead to.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use super::Census;
 use super::measure::{Measure, failed};
 use super::records::RecordsOf;
+use super::seen::Seen;
 use super::stand_in::StandIn;
 use crate::cx::ElementId;
 use crate::dataset::map::MapDataset;
@@ -15,6 +17,7 @@ use crate::element::Name;
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 use crate::keys::{Key, KeyBlock, KeySource, Keyed, Keys, Recompute};
+use crate::sync::Locked;
 
 /// Keys of a prefix, found across the shuffles, repeats and mixes between its records and its indices.
 pub(in crate::dataset) struct PrefixKeys {
@@ -22,6 +25,8 @@ pub(in crate::dataset) struct PrefixKeys {
     /// The keys of each source, by the memory address of the source. `None` if every index is a single element without
     /// requested lengths.
     sources: Option<HashMap<usize, Arc<dyn Keys>>>,
+    /// The indices that were read last, if the pass has a census.
+    seen: Option<Mutex<Seen>>,
 }
 
 impl PrefixKeys {
@@ -43,6 +48,11 @@ impl PrefixKeys {
                 return Ok(None);
             }
         };
+        let seen = Census::of(run).map(|_| Mutex::new(Seen::new(names.len())));
+        // Without a dropped element and without lengths, keys decide nothing.
+        if seen.is_some() && names.is_empty() && measure.is_single() && !(&**prefix as &dyn Stage).may_drop() {
+            return Ok(Some(Arc::new(Self { prefix: prefix.clone(), sources: None, seen })));
+        }
         let kept: &dyn KeySource = match run.keys() {
             Some(kept) => kept,
             None if found.iter().all(SourceOf::knows_lengths) => &Recompute,
@@ -61,12 +71,12 @@ impl PrefixKeys {
             };
             sources.insert(address, keys);
         }
-        Ok(Some(Arc::new(Self { prefix: prefix.clone(), sources: Some(sources) })))
+        Ok(Some(Arc::new(Self { prefix: prefix.clone(), sources: Some(sources), seen })))
     }
 
     /// Returns the keys of a prefix that drops nothing, without lengths. Each index is a single element.
     pub(in crate::dataset) fn of_indices<D: MapDataset + 'static>(prefix: &Arc<D>) -> Arc<Self> {
-        Arc::new(Self { prefix: prefix.clone(), sources: None })
+        Arc::new(Self { prefix: prefix.clone(), sources: None, seen: None })
     }
 
     /// Returns true if these keys were made by [`of_indices`](Self::of_indices).
@@ -81,6 +91,33 @@ impl PrefixKeys {
         {
             keys.note(found.record, key, lens);
         }
+    }
+
+    /// Notes that a plan has read an index, if the pass has a census.
+    pub(super) fn note_read(&self, index: u64) {
+        if let (Some(seen), [found]) = (&self.seen, self.follow(&[index]).as_slice()) {
+            seen.locked().note(index, found, None);
+        }
+    }
+
+    /// Notes that a plan has read `indices`, which lead to `found`, in order. `block` has their keys after `before`
+    /// earlier keys.
+    fn note_block(&self, indices: &[u64], found: &[Found], block: &KeyBlock, before: usize) {
+        let Some(seen) = &self.seen else { return };
+        let mut seen = seen.locked();
+        for ((index, found), (key, lens)) in indices.iter().zip(found).zip(block.iter().skip(before)) {
+            seen.note(*index, found, matches!(key, Key::Elements(1)).then_some(lens));
+        }
+    }
+
+    /// Returns the indices that were read last, if the pass has a census.
+    pub(super) fn seen(&self) -> Option<MutexGuard<'_, Seen>> {
+        self.seen.as_ref().map(Locked::locked)
+    }
+
+    /// Returns the source of an index, by its memory address.
+    pub(super) fn source_of(&self, index: u64) -> Option<usize> {
+        self.follow(&[index]).first().map(|found| found.source)
     }
 
     /// Returns the key of an index, and appends the lengths of each of its elements to `lens`.
@@ -113,6 +150,12 @@ impl PrefixKeys {
 
     /// Appends the lengths of element number `piece` of an index to `lens`. `width` is the number of requested arrays.
     pub(super) fn lens(&self, index: u64, piece: u32, width: usize, lens: &mut Vec<u32>) -> Result<()> {
+        if let Some(seen) = self.seen.as_ref().filter(|_| piece == 0)
+            && let Some(kept) = seen.locked().lens(index)
+        {
+            lens.extend_from_slice(kept);
+            return Ok(());
+        }
         let before = lens.len();
         self.key(index, lens)?;
         let first = before.saturating_add(width.saturating_mul(piece as usize)).min(lens.len());
@@ -124,13 +167,31 @@ impl PrefixKeys {
         Err(Error::state(format!("element {index} was planned, but its key lacks the lengths of piece {piece}")))
     }
 
+    /// Appends the lengths of each of `ids` to `lens`, as [`lens`](Self::lens) does.
+    pub(super) fn lens_of(&self, ids: &[ElementId], width: usize, lens: &mut Vec<u32>) -> Result<()> {
+        let mut rest = ids;
+        if let Some(seen) = &self.seen {
+            let seen = seen.locked();
+            while let Some((id, later)) = rest.split_first() {
+                let Some(kept) = seen.lens(id.index).filter(|_| id.piece == 0) else { break };
+                lens.extend_from_slice(kept);
+                rest = later;
+            }
+        }
+        rest.iter().try_for_each(|id| self.lens(id.index, id.piece, width, lens))
+    }
+
     /// Appends the keys of `indices`, in any order, to a block with a column for each requested array.
     ///
     /// # Errors
     /// Errors of the key lookup. Some of the keys may have been appended before the error.
     pub(super) fn read(&self, indices: &[u64], into: &mut KeyBlock) -> Result<()> {
+        let before = into.len();
         if self.sources.is_none() {
-            return indices.iter().try_for_each(|_| into.push_of(Key::Elements(1), &[]));
+            indices.iter().try_for_each(|_| into.push_of(Key::Elements(1), &[]))?;
+            if self.seen.is_none() {
+                return Ok(());
+            }
         }
         let mut found = self.follow(indices);
         let in_order = |found: &[Found]| {
@@ -140,14 +201,23 @@ impl PrefixKeys {
             found.sort_by_key(|found| found.place);
         }
         if !in_order(&found) {
-            return self.read_each(indices, into);
+            return if self.sources.is_none() { Ok(()) } else { self.read_each(indices, into) };
         }
+        if self.sources.is_some() {
+            self.read_found(&found, into)?;
+        }
+        self.note_block(indices, &found, into, before);
+        Ok(())
+    }
+
+    /// Appends the keys of records in order.
+    fn read_found(&self, found: &[Found], into: &mut KeyBlock) -> Result<()> {
         match found.first() {
             Some(first) if found.iter().all(|found| found.source == first.source) => {
                 let records: Vec<u64> = found.iter().map(|found| found.record).collect();
                 self.keys_of(first.source)?.gather(&records, into)
             }
-            _ => self.read_of_several(&found, into),
+            _ => self.read_of_several(found, into),
         }
     }
 

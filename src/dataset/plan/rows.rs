@@ -78,13 +78,13 @@ impl PlannedRows {
     }
 
     /// Returns the range of the members of a row.
-    fn members(&self, row: usize) -> std::ops::Range<usize> {
+    pub(super) fn members(&self, row: usize) -> std::ops::Range<usize> {
         let end = |row: usize| self.ends.get(row).map_or(self.ids.len(), |&end| end as usize);
         row.checked_sub(1).map_or(0, end)..end(row)
     }
 
     /// Returns the part of a member; empty for the whole member.
-    fn cut(&self, member: usize) -> &[u64] {
+    pub(crate) fn cut(&self, member: usize) -> &[u64] {
         let Some(&end) = self.cut_ends.get(member) else { return &[] };
         let start = member.checked_sub(1).map_or(0, |before| self.cut_ends[before]);
         self.cuts.get(start as usize..end as usize).unwrap_or_default()
@@ -97,6 +97,11 @@ impl PlannedRows {
             Member { id: self.ids[at], cut }
         };
         self.members(row).map(member).collect()
+    }
+
+    /// Returns the elements of all members, row by row.
+    pub(crate) fn ids(&self) -> &[ElementId] {
+        &self.ids
     }
 
     /// Hashes the members of each row. The digest does not depend on how the rows were added.

@@ -7,7 +7,7 @@ use super::make::only;
 use super::measure::stale;
 use super::reuse::Reuse;
 use super::stage_keys::{ByKey, Origin, PiecesByKey, StageKeys};
-use super::{Make, Member, Plan, PlanPass, Planning};
+use super::{Make, Member, Part, Plan, PlanPass, PlannedRows, Planning, Segments};
 use crate::cx::{Cx, ElementId, StageId};
 use crate::dataset::iter::left_out;
 use crate::dataset::map::{Each, apply};
@@ -110,6 +110,18 @@ impl<T: 'static, E: Each<T, Out: 'static>> Make<E::Out> for EachMaker<T, E> {
             Some(keys) => keys.lens(id, lens),
             None => Err(Error::state("a plan does not contain the lengths of its elements")),
         }
+    }
+
+    fn segment_arrays(&self) -> Vec<Segments> {
+        if self.keys.is_none() { self.make.segment_arrays() } else { Vec::new() }
+    }
+
+    fn segments(&self, recipe: &[Member], of: &Segments) -> Result<Vec<u64>> {
+        self.make.segments(recipe, of)
+    }
+
+    fn cells(&self, rows: &PlannedRows, of: &Segments, take: &mut dyn FnMut(u64, Part)) -> Result<()> {
+        self.make.cells(rows, of, take)
     }
 
     fn forget(&mut self) -> Result<()> {

@@ -10,7 +10,7 @@ use super::rows::RowSpec;
 use crate::cx::{Cx, ElementId, StageId};
 use crate::dataset::DatasetIterator;
 use crate::dataset::iter::{Parted, Start};
-use crate::dataset::plan::{Make, Member, Plan, PlanPass, Reuse, Segments, StandIn};
+use crate::dataset::plan::{Make, Member, Part, Plan, PlanPass, PlannedRows, Reuse, Segments, StandIn};
 use crate::element::{Element, Value};
 use crate::error::{Error, Result};
 use crate::exec::Failed;
@@ -149,6 +149,27 @@ fn whole(member: &Member) -> Option<ElementId> {
 }
 
 impl MakeRows {
+    fn array(&self, name: String, feature: usize, of_targets: bool) -> Segments {
+        let length = self.counted.get(feature).map_or(0, |feature| feature.length);
+        Segments { name, feature, of_targets, length }
+    }
+
+    fn feature(&self, of: &Segments) -> Result<&Feature> {
+        self.counted.get(of.feature).ok_or_else(|| Error::state(format!("no feature is number {}", of.feature)))
+    }
+
+    /// Returns the cells in the array `of` of the part that `cut` describes of `len` cells; of all cells if `cut` is
+    /// empty.
+    fn cells_of(&self, feature: &Feature, of: &Segments, len: usize, cut: &[u64]) -> usize {
+        let cells = match &self.by {
+            MadeBy::Group(plan) if plan.is_concat() => {
+                cut.get(cut.len() / 2 + of.feature).copied().unwrap_or_default() as usize
+            }
+            _ => piece_range(feature, len, piece(Some(cut))).len(),
+        };
+        cells.saturating_sub(usize::from(of.of_targets))
+    }
+
     fn new(make: Box<dyn Make<Element>>, by: MadeBy, stage: StageId) -> Self {
         // An error is ignored here: the plan resolves the features too, and reports the error.
         let counted = by.rows().resolve_counted().unwrap_or_default();
@@ -260,24 +281,51 @@ impl Make<Element> for MakeRows {
             rows.outputs(feature).into_iter().enumerate().map(move |(part, name)| (feature, part, name))
         });
         let (feature, part, name) = arrays.into_iter().find(|(.., name)| is_it(name))?;
-        matches!(part, 1 | 4).then_some(Segments { name, feature, of_targets: part == 4 })
+        matches!(part, 1 | 4).then(|| self.array(name, feature, part == 4))
+    }
+
+    fn segment_arrays(&self) -> Vec<Segments> {
+        let rows = self.by.rows();
+        let arrays = (0..rows.features().len()).flat_map(|feature| {
+            let outputs = rows.outputs(feature).into_iter().enumerate();
+            outputs.filter(|(part, _)| matches!(part, 1 | 4)).map(move |(part, name)| (feature, part, name))
+        });
+        arrays.map(|(feature, part, name)| self.array(name, feature, part == 4)).collect()
+    }
+
+    fn cells(&self, rows: &PlannedRows, of: &Segments, take: &mut dyn FnMut(u64, Part)) -> Result<()> {
+        let feature = self.feature(of)?;
+        let mut lens = Vec::with_capacity(rows.ids().len() * self.counted.len());
+        self.make.lens_of(rows.ids(), &mut lens)?;
+        for (member, lens) in lens.chunks_exact(self.counted.len()).enumerate() {
+            let cut = rows.cut(member);
+            let len = lens[of.feature] as usize;
+            let cells = self.cells_of(feature, of, len, cut);
+            let part = match (cut, &self.by) {
+                ([], _) => Part::Whole,
+                (cut, MadeBy::Group(plan)) if plan.is_concat() => {
+                    match cut[..cut.len() / 2].iter().any(|&from| from > 0) {
+                        true => Part::Later,
+                        false if (cells + usize::from(of.of_targets)) < len => Part::First,
+                        false => Part::Whole,
+                    }
+                }
+                (cut, _) if piece(Some(cut)) == 0 => Part::First,
+                _ => Part::Later,
+            };
+            take(cells as u64, part);
+        }
+        Ok(())
     }
 
     fn segments(&self, recipe: &[Member], of: &Segments) -> Result<Vec<u64>> {
-        let feature = self.counted.get(of.feature);
-        let feature = feature.ok_or_else(|| Error::state(format!("no feature is number {}", of.feature)))?;
+        let feature = self.feature(of)?;
         let (mut all, mut lens) = (Vec::with_capacity(recipe.len()), Vec::new());
         for member in recipe {
             lens.clear();
             self.make.lens(member.id, &mut lens)?;
             let len = lens.get(of.feature).map_or(0, |&len| len as usize);
-            let cells = match (&self.by, member.cut.as_deref()) {
-                (MadeBy::Group(plan), cut) if plan.is_concat() => {
-                    from_and_takes(cut).1.get(of.feature).copied().unwrap_or_default()
-                }
-                (_, cut) => piece_range(feature, len, piece(cut)).len(),
-            };
-            all.push(cells.saturating_sub(usize::from(of.of_targets)) as u64);
+            all.push(self.cells_of(feature, of, len, member.cut.as_deref().unwrap_or_default()) as u64);
         }
         Ok(all)
     }

@@ -17,7 +17,7 @@ use super::values::{Amount, AtLeast, Between, Decode};
 use super::yaml;
 use crate::error::{Error, Result};
 use crate::exec::{Executor, FailedElements, MOST_THREADS};
-use crate::part::Part;
+use crate::part::{Deal, Part};
 
 /// Most processes, and most threads of a process.
 const MOST: u32 = MOST_THREADS as u32;
@@ -286,6 +286,11 @@ impl RunOptions {
     /// The folder of key files, if it is given.
     pub(crate) fn keys(&self) -> Option<&Path> {
         self.hosts.keys.as_deref()
+    }
+
+    /// The deal of rows among parts, if it is given.
+    pub(crate) fn deal(&self) -> Option<&Deal> {
+        self.hosts.deal.as_ref().map(|dealt| &dealt.0)
     }
 
     fn given_part(&self) -> Option<&Part> {

@@ -151,7 +151,7 @@ where
     }
 
     fn iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<PartPassOf<Self>>> {
-        if self.is_by_index() {
+        if self.is_by_index() && run.makes_batches() {
             return match (run.deal().balance(), run.failed().pads() && !run.is_serving()) {
                 (Some(_), _) => Ok(None),
                 (None, true) => self.batching.of_plan(self.parent.plan_indices(run)?, run, part),

@@ -1,0 +1,176 @@
+//! `gristmill plan`: plans a run by keys alone, and prints what the run will see.
+
+mod figures;
+mod keys;
+mod page;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use self::figures::{Counts, Figures};
+use self::keys::KeysOfPlan;
+use crate::Result;
+use crate::cli::progress::Counter;
+use crate::cli::{OUTPUT, Outcome, examples, output};
+use crate::cx::Recorder;
+use crate::dataset::{IterDataset, RunContents, SourceOfRun, Stage};
+use crate::element::Element;
+use crate::exec::{Executor, Runtime};
+use crate::keys::KeySource;
+use crate::part::{Balance, Cost, Deal};
+use crate::report::counts_as_tokens;
+use crate::spec::{Pipeline, RunOptions};
+use serde::Serialize;
+
+/// Shows what a run will see: shares by tokens, epochs, padding, stragglers
+///
+/// Plans the batches by keys, without reading the elements of the run. Keys are the lengths of the documents; `gristmill index --keys` makes
+/// them once, otherwise they are computed during the plan, which reads every record. The figures of a plan are the figures of the run.
+///
+/// A source has the name of its component, if a mix names its parts. Batches are numbered from 0.
+#[derive(clap::Args)]
+#[command(after_long_help = examples!(
+    "gristmill plan pipeline.yaml --batches 200000 --parts 64"
+    "gristmill plan pipeline.yaml --batches 200000 --sample 1% --html plan.html"
+))]
+pub(crate) struct Args {
+    /// The pipeline file
+    pipeline: PathBuf,
+    /// Plan the first N batches [default: all, until the pipeline ends]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    batches: Option<u64>,
+    /// Hosts or ranks that divide the rows of each batch
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    parts: u32,
+    /// Costs of rows, for the slowest part of a balanced deal [default: as in the pipeline file, or `balanced: {d_model: 4096}`]
+    #[arg(long, value_name = "DEAL")]
+    deal: Option<String>,
+    /// Compute the keys of this share of the records only, and estimate the rest
+    ///
+    /// At least 1000 records of each source are read. Sources with a file of keys are exact. The error is stated with the figures.
+    #[arg(long, value_name = "SHARE", value_parser = keys::share)]
+    sample: Option<f64>,
+    /// Price of 1000 requests to stores
+    #[arg(long, value_name = "PRICE")]
+    price_per_1000_requests: Option<f64>,
+    /// Write a page with charts
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    html: Option<PathBuf>,
+    /// Print one JSON object instead of text
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
+}
+
+/// Settings of a plan.
+struct Settings {
+    batches: Option<u64>,
+    parts: usize,
+    balance: Balance,
+    price: Option<f64>,
+}
+
+/// Width of the layers that determine the costs of rows by default.
+const D_MODEL: usize = 4096;
+
+/// A plan of a pipeline file.
+#[derive(Serialize)]
+struct Planned {
+    pipeline: PathBuf,
+    #[serde(flatten)]
+    figures: Figures,
+}
+
+/// Seed of samples: estimates of equal arguments are equal.
+const SEED: u64 = 0;
+
+pub(crate) fn main(args: &Args) -> Result<Outcome> {
+    // Checked before planning: an unwritable file would waste the work.
+    args.html.iter().try_for_each(|file| crate::store::check_writable(file))?;
+    let plan = of_file(&args.pipeline, args)?;
+    if args.json {
+        output::json(&plan);
+    } else {
+        output::data(&plan.figures.text());
+    }
+    args.html.iter().try_for_each(|file| output::page(file, &page::page(&plan)))?;
+    Ok(Outcome::Done)
+}
+
+fn of_file(file: &Path, args: &Args) -> Result<Planned> {
+    let pipeline = Pipeline::from_file(file)?;
+    let dataset = pipeline.build()?;
+    let settings = Settings {
+        batches: args.batches,
+        parts: args.parts as usize,
+        balance: balance(args.deal.as_deref(), &pipeline)?,
+        price: args.price_per_1000_requests,
+    };
+    let keys = KeysOfPlan::new(pipeline.keys());
+    let keys = match args.sample {
+        Some(share) => keys.of_sample(share, SEED),
+        None => keys,
+    };
+    let mut progress = Counter::new("documents");
+    let figures = plan(&dataset, &settings, keys, |documents| progress.show(documents));
+    progress.finish();
+    Ok(Planned { pipeline: file.to_owned(), figures: figures? })
+}
+
+/// Returns the costs of rows of the given deal, or of the deal in the pipeline file.
+fn balance(deal: Option<&str>, pipeline: &Pipeline) -> Result<Balance> {
+    let costs = || Balance::new(Cost::attention(D_MODEL, None, true));
+    let deal = match deal {
+        None => pipeline.run_options().deal().cloned(),
+        Some("balanced" | "even") => None,
+        Some(text) => RunOptions::from_texts([("deal", text)])?.deal().cloned(),
+    };
+    Ok(match deal {
+        Some(Deal::Balanced(balance) | Deal::Shadow(balance)) => balance,
+        _ => costs(),
+    })
+}
+
+/// Plans a run of `dataset`. Passes the number of documents so far to `progress` now and then.
+///
+/// # Errors
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) if keys do not determine the rows; errors of the keys.
+fn plan<D: IterDataset<Item = Element>>(
+    dataset: &D,
+    settings: &Settings,
+    keys: KeysOfPlan,
+    mut progress: impl FnMut(u64),
+) -> Result<Figures> {
+    let pipeline: &dyn Stage = dataset;
+    pipeline.check_all()?;
+    let start = Instant::now();
+    let recorder = Recorder::without_records(pipeline.count());
+    let keys = Arc::new(keys);
+    let run = Runtime::new(Executor::Inline, Some(recorder.clone()))?;
+    let run = run.with_keys(Some(keys.clone() as Arc<dyn KeySource>));
+    let mut contents = RunContents::plan(dataset, run, counts_as_tokens, settings.balance.cost.clone())?;
+    let (mut counts, mut records) = (Counts::default(), Vec::new());
+    while settings.batches.is_none_or(|most| counts.batches() < most) {
+        let Some(batch) = contents.next()? else {
+            counts.end();
+            break;
+        };
+        if batch.sources.len() > records.len() {
+            records = records_of(&contents.sources(pipeline));
+        }
+        counts.add(&batch, &records, settings)?;
+        progress(counts.documents());
+    }
+    contents.flush();
+    Ok(Figures::new(counts, &contents.sources(pipeline), pipeline, &recorder, settings, &keys, start.elapsed()))
+}
+
+/// Returns the number of records of each source, by the number of the source in a census.
+fn records_of(sources: &[(Option<usize>, SourceOfRun)]) -> Vec<u64> {
+    let mut records = vec![0; sources.iter().filter_map(|(number, _)| *number).max().map_or(0, |most| most + 1)];
+    sources.iter().for_each(|(number, source)| number.iter().for_each(|&number| records[number] = source.records));
+    records
+}
