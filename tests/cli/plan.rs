@@ -1,6 +1,6 @@
-//! `gristmill plan`: its figures are the figures of the run.
+//! `gristmill plan`: its figures are the figures of the run, and conditions decide its exit code.
 
-use super::{PIPELINE, demo, fails, json, ok, write};
+use super::{PIPELINE, demo, fails, gristmill, json, ok, stderr, stdout, write};
 
 #[test]
 fn a_plan_counts_the_tokens_of_the_run() {
@@ -20,14 +20,21 @@ fn a_plan_counts_the_tokens_of_the_run() {
 }
 
 #[test]
-fn a_plan_is_text_and_a_page() {
+fn a_condition_that_is_met_is_exit_code_1() {
     let (folder, _) = demo();
     let folder = folder.path();
-    let text = ok(folder, &["plan", PIPELINE, "--batches", "3", "--html", "plan.html"]);
+    let plan = ["plan", PIPELINE, "--batches", "3"];
+    let text = ok(folder, &[&plan[..], &["--fail-if", "epochs > 4", "--fail-if", "padding > 90%"]].concat());
     assert!(text.contains("of documents") && text.contains("jsonl") && text.contains("longest run"), "{text}");
+    let output = gristmill(folder, &[&plan[..], &["--fail-if", "batches >= 3"]].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    assert!(stderr(&output).contains("failed: batches is 3"), "{}", stderr(&output));
+    let (code, said) = fails(folder, &[&plan[..], &["--fail-if", "batch > 3"]].concat());
+    assert!(code == 2 && said.contains("did you mean `batches`?"), "{said}");
+    let two = json(folder, &["plan", PIPELINE, PIPELINE, "--batches", "3", "--sample", "50%", "--json"]);
+    assert_eq!(two["plans"].as_array().map(Vec::len), Some(2));
+    ok(folder, &[&plan[..], &["--html", "plan.html"]].concat());
     assert!(std::fs::read_to_string(folder.join("plan.html")).unwrap().contains("What this run will see"));
-    let estimate = json(folder, &["plan", PIPELINE, "--batches", "3", "--sample", "50%", "--json"]);
-    assert!(estimate["error"].as_f64().is_some(), "{estimate}");
 }
 
 #[test]

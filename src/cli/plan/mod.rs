@@ -1,5 +1,6 @@
 //! `gristmill plan`: plans a run by keys alone, and prints what the run will see.
 
+mod check;
 mod figures;
 mod keys;
 mod page;
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use self::check::Condition;
 use self::figures::{Counts, Figures};
 use self::keys::KeysOfPlan;
 use crate::Result;
@@ -31,15 +33,22 @@ use serde::Serialize;
 /// Plans the batches by keys, without reading the elements of the run. Keys are the lengths of the documents; `gristmill index --keys` makes
 /// them once, otherwise they are computed during the plan, which reads every record. The figures of a plan are the figures of the run.
 ///
-/// A source has the name of its component, if a mix names its parts. Batches are numbered from 0.
+/// A source has the name of its component, if a mix names its parts. Batches are numbered from 0. Two pipeline files are compared.
+///
+/// Figures of --fail-if: batches, bytes_per_host, documents, longest_run, padding, price, requests_per_host, split, straggler_balanced,
+/// straggler_even and tokens of the run; documents, end, epochs, first_repeat, share, token_share and tokens of a source, as in `epochs.books`.
+/// Without a name, every source is checked.
 #[derive(clap::Args)]
 #[command(after_long_help = examples!(
     "gristmill plan pipeline.yaml --batches 200000 --parts 64"
     "gristmill plan pipeline.yaml --batches 200000 --sample 1% --html plan.html"
+    "gristmill plan old.yaml new.yaml --batches 200000"
+    "gristmill plan pipeline.yaml --batches 200000 --fail-if 'epochs.books > 4' --fail-if 'padding > 1%'"
 ))]
 pub(crate) struct Args {
-    /// The pipeline file
-    pipeline: PathBuf,
+    /// The pipeline file, or two to compare
+    #[arg(required = true, num_args = 1..=2)]
+    pipelines: Vec<PathBuf>,
     /// Plan the first N batches [default: all, until the pipeline ends]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     batches: Option<u64>,
@@ -57,6 +66,9 @@ pub(crate) struct Args {
     /// Price of 1000 requests to stores
     #[arg(long, value_name = "PRICE")]
     price_per_1000_requests: Option<f64>,
+    /// Exit with 1 if a figure meets this condition, and print the figure; may be given several times
+    #[arg(long, value_name = "CONDITION", value_parser = str::parse::<Condition>)]
+    fail_if: Vec<Condition>,
     /// Write a page with charts
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     html: Option<PathBuf>,
@@ -82,6 +94,8 @@ struct Planned {
     pipeline: PathBuf,
     #[serde(flatten)]
     figures: Figures,
+    /// Figures that meet a condition, with their names and the condition.
+    failed: Vec<(String, f64, String)>,
 }
 
 /// Seed of samples: estimates of equal arguments are equal.
@@ -90,14 +104,21 @@ const SEED: u64 = 0;
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
     // Checked before planning: an unwritable file would waste the work.
     args.html.iter().try_for_each(|file| crate::store::check_writable(file))?;
-    let plan = of_file(&args.pipeline, args)?;
-    if args.json {
-        output::json(&plan);
-    } else {
-        output::data(&plan.figures.text());
+    let plans = args.pipelines.iter().map(|file| of_file(file, args)).collect::<Result<Vec<_>>>()?;
+    match plans.as_slice() {
+        [plan] if args.json => output::json(plan),
+        plans if args.json => output::json(&serde_json::json!({ "plans": plans })),
+        [one, other] => output::data(&page::table(one, other)),
+        plans => plans.iter().for_each(|plan| output::data(&plan.figures.text())),
     }
-    args.html.iter().try_for_each(|file| output::page(file, &page::page(&plan)))?;
-    Ok(Outcome::Done)
+    args.html.iter().try_for_each(|file| output::page(file, &page::page(&plans)))?;
+    let failed = plans.iter().flat_map(|plan| plan.failed.iter().map(move |failed| (&plan.pipeline, failed)));
+    let mut outcome = Outcome::Done;
+    for (pipeline, (name, figure, condition)) in failed {
+        output::always(&format!("failed: {name} is {figure:.6} in {}, and `{condition}`", pipeline.display()));
+        outcome = Outcome::Found;
+    }
+    Ok(outcome)
 }
 
 fn of_file(file: &Path, args: &Args) -> Result<Planned> {
@@ -117,7 +138,12 @@ fn of_file(file: &Path, args: &Args) -> Result<Planned> {
     let mut progress = Counter::new("documents");
     let figures = plan(&dataset, &settings, keys, |documents| progress.show(documents));
     progress.finish();
-    Ok(Planned { pipeline: file.to_owned(), figures: figures? })
+    let (figures, mut failed) = (figures?, Vec::new());
+    for condition in &args.fail_if {
+        let met = condition.met_by(&figures)?;
+        failed.extend(met.into_iter().map(|(name, figure)| (name, figure, condition.to_string())));
+    }
+    Ok(Planned { pipeline: file.to_owned(), figures, failed })
 }
 
 /// Returns the costs of rows of the given deal, or of the deal in the pipeline file.

@@ -246,10 +246,40 @@ fn an_estimate_is_within_its_error() {
 }
 
 #[test]
-fn a_page_has_every_source() {
+fn conditions_name_figures_of_the_run_and_of_sources() {
     let figures = plan(&one_to_ten(), &settings(4), KeysOfPlan::default(), |_| {}).unwrap();
-    let page = page::page(&Planned { pipeline: "new.yaml".into(), figures });
-    for words in ["Shares of the sources", "share by tokens", "a is 50.0 %", "new.yaml", "Warnings"] {
+    let met = |text: &str| text.parse::<Condition>().unwrap().met_by(&figures);
+    assert_eq!(met("epochs.b > 3.5").unwrap(), [("epochs.b".to_owned(), 4.0)]);
+    assert_eq!(met("epochs >= 100%").unwrap().len(), 2);
+    assert_eq!(met("tokens == 4400").unwrap(), [("tokens".to_owned(), 4400.0)]);
+    for never in ["padding > 0%", "epochs.b > 4", "first_repeat.a < 99", "price > 0", "batches != 50", "split.x"] {
+        assert!(never.parse::<Condition>().map_or(true, |one| one.met_by(&figures).unwrap().is_empty()), "{never}");
+    }
+    assert!(met("epochs.c > 1").unwrap_err().help_text().unwrap().contains("a, b"));
+    for (wrong, words) in [
+        ("epoch > 4", "did you mean `epochs`?"),
+        ("padding.a > 4", "of the whole run"),
+        ("epochs > x", "is not a number"),
+        ("epochs", "a condition is"),
+        ("epochs = 4", "a condition is"),
+    ] {
+        let error = wrong.parse::<Condition>().unwrap_err();
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+#[test]
+fn a_page_and_a_comparison_have_every_source() {
+    let planned = |name: &str| Planned {
+        pipeline: name.into(),
+        figures: plan(&one_to_ten(), &settings(4), KeysOfPlan::default(), |_| {}).unwrap(),
+        failed: Vec::new(),
+    };
+    let plans = [planned("old.yaml"), planned("new.yaml")];
+    let page = page::page(&plans);
+    for words in ["Shares of the sources: new.yaml", "share by tokens", "b: first repeat", "old.yaml", "Warnings"] {
         assert!(page.contains(words), "{words}: {page}");
     }
+    let table = page::table(&plans[0], &plans[1]);
+    assert!(table.contains("a: of tokens") && table.contains("! new.yaml: a is 50.0 %"), "{table}");
 }
