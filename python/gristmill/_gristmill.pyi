@@ -1320,6 +1320,35 @@ class MapDataset(Generic[_T_co]):
             ConfigError: An argument is invalid, or a column does not exist.
         """
 
+    def concatenate_columns(
+        self,
+        columns: str | Sequence[str],
+        *,
+        into: str = "tokens",
+        mask: str | None = None,
+        labels: str | None = None,
+        trained: str | Sequence[str] | None = None,
+    ) -> MapDataset[dict[str, Any]]:
+        """Concatenates columns of an element, such as a prompt and its completion, as one column.
+
+        The concatenated column replaces the columns. With `mask` or `labels`, the loss can be limited to
+        the columns in `trained`.
+
+        Args:
+            columns: Columns to concatenate, in this order: arrays of one dtype.
+            into: Name of the concatenated column.
+            mask: Name of a column to add, which contains 1 for each cell of a column in `trained`, and 0 for other
+                cells (`int32`).
+            labels: Name of a column to add, which contains each cell of a column in `trained`, and -100 for other cells
+                and for the first cell (`int64`).
+            trained: Columns that are trained on. By default, the last of `columns`.
+
+        Raises:
+            ConfigError: An argument is invalid, or a column does not exist.
+            DataError: A column is not an array, or differs from the first column in its dtype or the shape
+                of its cells.
+        """
+
     def parse_example(
         self,
         features: bool | Mapping[str, Literal["int64", "float32", "bytes", "str"] | Mapping[str, Any]] | None = None,
@@ -2215,6 +2244,35 @@ class IterDataset(Generic[_T_co]):
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.
+        """
+
+    def concatenate_columns(
+        self,
+        columns: str | Sequence[str],
+        *,
+        into: str = "tokens",
+        mask: str | None = None,
+        labels: str | None = None,
+        trained: str | Sequence[str] | None = None,
+    ) -> IterDataset[dict[str, Any]]:
+        """Concatenates columns of an element, such as a prompt and its completion, as one column.
+
+        The concatenated column replaces the columns. With `mask` or `labels`, the loss can be limited to
+        the columns in `trained`.
+
+        Args:
+            columns: Columns to concatenate, in this order: arrays of one dtype.
+            into: Name of the concatenated column.
+            mask: Name of a column to add, which contains 1 for each cell of a column in `trained`, and 0 for other
+                cells (`int32`).
+            labels: Name of a column to add, which contains each cell of a column in `trained`, and -100 for other cells
+                and for the first cell (`int64`).
+            trained: Columns that are trained on. By default, the last of `columns`.
+
+        Raises:
+            ConfigError: An argument is invalid, or a column does not exist.
+            DataError: A column is not an array, or differs from the first column in its dtype or the shape
+                of its cells.
         """
 
     def parse_example(

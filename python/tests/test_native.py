@@ -75,6 +75,31 @@ def test_columns(jsonl: Path) -> None:
     assert list(ds.rename({"n": "number"})[0]) == ["number", "text", "ids"]
 
 
+def test_a_prompt_and_its_completion_are_concatenated() -> None:
+    turns = [{"prompt": np.arange(n, dtype=np.int32), "completion": np.full(3, 9, np.int32), "id": n} for n in (2, 0)]
+    ds = gm.MapDataset.source(turns)
+    both = ["prompt", "completion"]
+    joined = ds.concatenate_columns(both, into="input_ids", mask="completion_mask", labels="labels")
+    assert list(joined[0]) == ["id", "input_ids", "completion_mask", "labels"]
+    assert joined[0]["input_ids"].tolist() == [0, 1, 9, 9, 9] and joined[0]["input_ids"].dtype == np.int32
+    # The column that TRL's `SFTTrainer` makes of a prompt and a completion.
+    assert joined[0]["completion_mask"].tolist() == [0, 0, 1, 1, 1]
+    assert [joined[at]["labels"].tolist() for at in (0, 1)] == [[-100, -100, 9, 9, 9], [-100, 9, 9]]
+    stream = ds.to_iter_dataset().concatenate_columns(both, labels="labels", trained=["prompt"])
+    assert [element["labels"].tolist() for element in stream] == [[-100, 1, -100, -100, -100], [-100, -100, -100]]
+    assert list(next(iter(stream))) == ["id", "tokens", "labels"]
+    with pytest.raises(gm.ConfigError, match="`trained` names `answer`, which is not in `columns`"):
+        ds.concatenate_columns(both, mask="m", trained=["answer"])
+    with pytest.raises(gm.ConfigError, match="`trained` requires `mask` or `labels`"):
+        ds.concatenate_columns(both, trained=["prompt"])
+    with pytest.raises(gm.ConfigError, match="`m` is the name of two new columns"):
+        ds.concatenate_columns(both, mask="m", labels="m")
+    with pytest.raises(gm.DataError, match="there is a column `id` already"):
+        ds.concatenate_columns(both, into="id")[0]
+    with pytest.raises(gm.DataError, match=r"`completion` is float64\[1\], but column `prompt` is int64\[1\]"):
+        gm.MapDataset.source([{"prompt": np.arange(1), "completion": np.ones(1)}]).concatenate_columns(both)[0]
+
+
 def test_building_calls_no_python_function() -> None:
     def never(_: Any) -> Any:
         raise AssertionError("called")

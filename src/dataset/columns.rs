@@ -1,5 +1,6 @@
 //! The elementwise functions that a file can name, each with its name and arguments: closures alone would leave the fingerprint blind.
 
+mod concatenate;
 mod condition;
 mod names;
 
@@ -15,7 +16,8 @@ use crate::element::Element;
 use crate::error::{Error, Result};
 
 /// The entries of the stages of columns, in the order of the documentation.
-pub(crate) const STAGES: &[StageEntry] = &[condition::ENTRY, names::SELECT, names::DROP, names::RENAME];
+pub(crate) const STAGES: &[StageEntry] =
+    &[condition::ENTRY, names::SELECT, names::DROP, names::RENAME, concatenate::ENTRY];
 
 /// Function that is called for each element; `None` drops it.
 type Function<T, U> = dyn Fn(T) -> Result<Option<U>> + Send + Sync;

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import gristmill as gm
-import numpy as np
 import torch
 from datasets import Dataset
 from huggingface_trainer import ResumableTrainer
@@ -23,21 +22,13 @@ IGNORED = -100
 def rows(files: str, tokenizer: Any, length: int) -> gm.IterDataset[Any]:
     """Rows of whole conversations. Only completions have labels."""
     documents = gm.MapDataset.jsonl(files, columns=["prompt", "completion"]).shuffle(seed=0).repeat()
-    ids = documents.tokenise(tokenizer=tokenizer.backend_tokenizer, columns=["prompt", "completion"]).map(joined(tokenizer.eos_token_id))
+    encoding = tokenizer.backend_tokenizer
+    prompts = documents.tokenise(tokenizer=encoding, column="prompt", into=["prompt"])
+    turns = prompts.tokenise(tokenizer=encoding, column="completion", into=["completion"], append_eos=tokenizer.eos_token)
+    # A document's first token has no label: it would be predicted from the document before it.
+    ids = turns.concatenate_columns(["prompt", "completion"], into="input_ids", labels="labels")
     lengths = {"input_ids": length, "labels": length}
     return ids.to_iter_dataset().window_pack(length=lengths, padding={"labels": IGNORED}, over_long="drop")
-
-
-def joined(eos: int) -> Any:
-    def join(element: dict[str, Any]) -> dict[str, Any]:
-        answer = np.append(element["completion_tokens"], np.int32(eos))
-        prompt = element["prompt_tokens"]
-        labels = np.concatenate([np.full_like(prompt, IGNORED), answer])
-        # The first token has no label: it would be predicted from the document before it.
-        labels[0] = IGNORED
-        return {"input_ids": np.concatenate([prompt, answer]), "labels": labels}
-
-    return join
 
 
 class Batches(gm.torch.StatefulLoader):

@@ -159,6 +159,14 @@ fn packs() -> Vec<Case> {
     let buckets = json!({"features": "tokens", "boundaries": [4, 16], "batch": 4});
     vec![
         stage(
+            "concatenate_columns",
+            json!({"columns": ["tokens", "other"], "mask": "mask"}),
+            json!({
+                "columns": [["tokens", "other"], ["other", "tokens"]], "into": [null, "ids"], "mask": ["mask", "other_mask"],
+                "labels": [null, "labels"], "trained": [null, ["tokens"], ["tokens", "other"]],
+            }),
+        ),
+        stage(
             "first_fit_pack",
             json!({"length": {"tokens": 16, "other": 16}, "num_packing_bins": 3}),
             rows(bins.clone()),
