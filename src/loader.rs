@@ -8,6 +8,7 @@ mod last_words;
 mod limit;
 mod moved;
 mod parted;
+mod traced;
 mod watched;
 
 use std::collections::VecDeque;
@@ -24,7 +25,7 @@ use self::parted::{Number, Parted, Pass, Wanted};
 use self::watched::Watched;
 use crate::checkpoint::{Checkpoint, Identity};
 use crate::cx::{Cause, Cx, Recorder, Response, ThreadWaits};
-use crate::dataset::iter::{Dealt, not_made, plan_in_words};
+use crate::dataset::iter::{Dealt, plan_in_words};
 use crate::dataset::{DatasetIterator, IterDataset, Stage};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
@@ -314,8 +315,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         }
         let element = match (&mut self.host.parted, element) {
             (Some(parted), element) => parted.take(element, self.position.delivered)?,
-            (None, Dealt::Whole(element, _) | Dealt::Own(element, ..)) => element,
-            (None, Dealt::Planned(_)) => return Err(not_made()),
+            (None, element) => element.batch()?,
         };
         self.position.advance(state);
         self.meter.delivered += 1;

@@ -2798,6 +2798,24 @@ class DatasetIterator(Iterator[_T_co], Generic[_T_co]):
     def rows(self) -> list[int] | None:
         """Numbers of the rows of the last batch in its global batch; `None` before the first batch, and without a part."""
 
+    def lineage(self) -> list[dict[str, Any]]:
+        """Returns the records from which the rows of the last element were made, of this host's part.
+
+        The element is planned again from the state before it. Records without keys are evaluated again if rows depend on
+        lengths or on dropped elements.
+
+        Returns:
+            A dict for each row, with its number in the global batch, `row`, and its `segments`. A segment has `source` and
+            `stage`, the name and number of the source; `index`, the number of the record in the source; `file` and `record`,
+            the file and the number of the record there; `bytes`, the bytes of the record in the file; `epoch`; `piece`,
+            the number of the element among those of the record; and, for packed rows, `tokens` and `cells`: the cells of
+            the element in the row, and the cells of the row that they fill. Ranges are `[start, end]`.
+
+        Raises:
+            StateError: No element was delivered since the start or the last move.
+            ConfigError: The records are unknown. The message names the stage.
+        """
+
     def save(self, directory: Any) -> Coroutine[Any, Any, Awaitable[None]]:
         """Saves the state by Orbax's protocol of stateful checkpointables: see `gristmill.orbax`.
 

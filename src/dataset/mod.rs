@@ -13,6 +13,7 @@ pub(crate) mod entry;
 mod estimate;
 mod facts;
 pub mod iter;
+mod lineage;
 pub mod map;
 mod memory;
 #[cfg_attr(not(feature = "spec"), allow(dead_code, reason = "pipeline files mix sources"))]
@@ -36,11 +37,13 @@ pub use estimate::{StageMemory, estimate};
 pub use facts::Facts;
 #[doc(hidden)]
 pub use iter::{DatasetIterator, IterDataset, IterDatasetExt};
+pub(crate) use lineage::Tracer;
+pub use lineage::{Lineage, Segment};
 #[doc(hidden)]
 pub use map::{MapDataset, MapDatasetExt};
 pub use memory::{Held, Memory, Sample};
 pub use node::{Describe, Indices, Moves, Node, Reads, Records, Sampled, Work};
-pub(crate) use plan::RunContents;
+pub(crate) use plan::{PlannedBatch, PlannedPass, RunContents};
 pub(crate) use records::suspect_in;
 pub use records::{index_of, record_in, record_of};
 pub use remainder::Remainder;

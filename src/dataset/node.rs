@@ -1,6 +1,8 @@
 //! The facts of a stage, as a value.
 
 use std::fmt;
+use std::ops::Range;
+use std::path::PathBuf;
 
 use super::blocks::Blocks;
 use super::map::Shuffled;
@@ -224,6 +226,18 @@ pub trait Records {
 
     /// Returns the place of a record for messages, if known.
     fn record_in_words(&self, record: u64) -> Option<String> {
+        let _ = record;
+        None
+    }
+
+    /// Returns the file of a record and the record's number in the file, if known.
+    fn record_place(&self, record: u64) -> Option<(PathBuf, u64)> {
+        let _ = record;
+        None
+    }
+
+    /// Returns the bytes of a record in its file, if known without reading.
+    fn record_range(&self, record: u64) -> Option<Range<u64>> {
         let _ = record;
         None
     }

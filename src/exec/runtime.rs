@@ -1,5 +1,6 @@
 use std::any::Any;
 use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -71,12 +72,15 @@ pub struct Runtime {
     keys: Option<Arc<dyn KeySource>>,
     /// Recorders of the keys that pass each border, if keys are recorded.
     key_recorders: Option<Arc<KeyRecorders>>,
-    /// Census of batches that are planned and not made, if there is one. [`Runtime::census`] restores its type.
+    /// Census of batches that are only planned, if there is one. [`Runtime::census`] restores its type.
     census: Option<Arc<dyn Any + Send + Sync>>,
     /// First reason why the pipeline has no plan.
     unplanned: Arc<OnceLock<String>>,
     deal: Arc<Deal>,
     failed: Arc<Failed>,
+    /// Present if passes over planned rows yield the plan of each batch and make no elements. The flag: whether plans
+    /// contain the cells of each member.
+    plans_only: Option<Arc<AtomicBool>>,
     base: usize,
     /// Share of each batch to evaluate, as (index, count), unless all is evaluated.
     share: Option<(u32, u32)>,
@@ -155,6 +159,11 @@ impl Runtime {
         self.keys.as_deref()
     }
 
+    /// Returns a shared reference to the source of keys, if there is one.
+    pub(crate) fn shared_keys(&self) -> Option<Arc<dyn KeySource>> {
+        self.keys.clone()
+    }
+
     /// Enables the recording of keys.
     pub(crate) fn recording_keys(self) -> Self {
         Self { key_recorders: Some(Arc::default()), ..self }
@@ -178,17 +187,17 @@ impl Runtime {
         found.downcast().ok()
     }
 
-    /// Sets the census of batches that are planned and not made.
+    /// Sets the census of batches that are [only planned](Self::only_planning).
     pub(crate) fn with_census(self, census: Arc<dyn Any + Send + Sync>) -> Self {
-        Self { census: Some(census), ..self }
+        Self { census: Some(census), ..self.only_planning(Arc::default()) }
     }
 
-    /// Returns false if batches are planned and not made.
-    pub(crate) fn makes_batches(&self) -> bool {
-        self.census.is_none()
+    /// Returns true if there is a census of batches.
+    pub(crate) fn has_census(&self) -> bool {
+        self.census.is_some()
     }
 
-    /// Returns the census of batches that are planned and not made, if there is one.
+    /// Returns the census of batches, if there is one.
     pub(crate) fn census<N: Any + Send + Sync>(&self) -> Option<Arc<N>> {
         self.census.clone()?.downcast().ok()
     }
@@ -212,6 +221,17 @@ impl Runtime {
     /// Returns the elements that failed after their rows were planned.
     pub(crate) fn failed(&self) -> &Arc<Failed> {
         &self.failed
+    }
+
+    /// Makes passes over planned rows yield the plan of each batch, and make no elements. While the flag `spans` is
+    /// true, plans contain the cells of each member.
+    pub(crate) fn only_planning(self, spans: Arc<AtomicBool>) -> Self {
+        Self { plans_only: Some(spans), ..self }
+    }
+
+    /// Returns the flag of [`only_planning`](Self::only_planning); `None` if elements are made.
+    pub(crate) fn plans_only(&self) -> Option<&Arc<AtomicBool>> {
+        self.plans_only.as_ref()
     }
 
     /// Returns the consumer's clock.

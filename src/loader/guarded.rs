@@ -92,7 +92,7 @@ impl<T> Guarded<T> {
             | Dealt::Whole(_, BatchPlan { digest: Some(plan), .. }) => Fed::Plan(*plan),
             Dealt::Own(_, rows, _) => Fed::Index(rows.batch()),
             Dealt::Whole(batch, _) => (self.content)(batch),
-            Dealt::Planned(_) => Fed::Index(0),
+            Dealt::Planned(plan) => Fed::Plan(plan.digest()),
         };
         self.guard.feed(number, fed);
     }

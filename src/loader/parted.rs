@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
 use crate::cx::Cx;
-use crate::dataset::iter::{Dealt, PartPassOf, left_out, not_made};
+use crate::dataset::iter::{Dealt, PartPassOf, left_out, unmade};
 use crate::dataset::{DatasetIterator, IterDataset};
 use crate::edits::Edits;
 use crate::error::Result;
@@ -31,11 +31,11 @@ impl<T: RowBatch> Parted<T> {
                 Ok((batch, rows))
             }
             Dealt::Own(..) => Err(left_out()),
+            Dealt::Planned(_) => Err(unmade()),
             Dealt::Whole(batch, plan) => {
                 let rows = dealer.rows(&batch, plan.costs.as_deref())?;
                 Ok((batch.take_rows(&rows)?, rows))
             }
-            Dealt::Planned(_) => Err(not_made()),
         };
         Self { dealer: Dealer::new(part, Deal::Even), cut, rows: None }
     }

@@ -17,6 +17,22 @@ pub struct Group {
     pub rows: Range<usize>,
 }
 
+/// Returns the cells of a feature that [`RowWriter::write`] copies for piece `piece` of an element of `len` cells, and
+/// their cells in the row. `used` is the number of used cells of the row, and grows.
+pub(crate) fn span(feature: &Feature, len: usize, piece: usize, used: &mut usize) -> (Range<usize>, Range<usize>) {
+    let tokens = piece_range(feature, len, piece);
+    let cells = *used..*used + tokens.len();
+    *used += feature.aligned(tokens.len());
+    (tokens, cells)
+}
+
+/// Like [`span`], for `take` cells from cell `from` on, as `ConcatThenSplit::write_part` copies them.
+pub(crate) fn span_of_part(from: usize, take: usize, used: &mut usize) -> (Range<usize>, Range<usize>) {
+    let cells = *used..*used + take;
+    *used = cells.end;
+    (from..from + take, cells)
+}
+
 /// Writer of sequences into the rows of an arena.
 ///
 /// The memory is reused after all views of its rows are dropped.

@@ -10,7 +10,7 @@ use super::native::Native;
 use crate::cx::{Cx, ElementId, StageId};
 use crate::dataset::iter::{Dealt, PartPassOf};
 use crate::dataset::map::{BulkRead, Many};
-use crate::dataset::plan::{Make, Member, PlanOf, Planning, Segments, Turn};
+use crate::dataset::plan::{Make, Member, PlanOf, Planning, Segments, Span, Turn};
 use crate::dataset::{
     BoxIter, BoxMap, DatasetIterator, IterDataset, IterDatasetExt, MapDataset, MapDatasetExt, Stage, same_stage,
 };
@@ -172,6 +172,10 @@ where
 
     fn segments(&self, recipe: &[Member], of: &Segments) -> Result<Vec<u64>> {
         self.make.segments(recipe, of)
+    }
+
+    fn spans(&self, recipe: &[Member]) -> Result<Option<Vec<Span>>> {
+        self.make.spans(recipe)
     }
 
     fn forget(&mut self) -> Result<()> {

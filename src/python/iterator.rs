@@ -65,6 +65,9 @@ pub(crate) struct PyDatasetIterator {
     object: Py<PyAny>,
 }
 
+/// Python allocates objects at multiples of 16 bytes.
+const _: () = assert!(align_of::<PyDatasetIterator>() <= 16);
+
 /// Makes the error of a call to a closed iterator.
 #[cold]
 fn closed(py: Python<'_>) -> PyErr {
@@ -349,6 +352,29 @@ impl PyDatasetIterator {
     #[getter]
     fn rows(&self, py: Python<'_>) -> PyResult<Option<Vec<usize>>> {
         self.running(py, |loader| loader.rows().map(|rows| rows.iter().collect()))
+    }
+
+    /// Returns the records from which the rows of the last element were made, of this host's part.
+    ///
+    /// The element is planned again from the state before it. Records without keys are evaluated again if rows depend on
+    /// lengths or on dropped elements.
+    ///
+    /// Returns:
+    ///     A dict for each row, with its number in the global batch, `row`, and its `segments`. A segment has `source` and
+    ///     `stage`, the name and number of the source; `index`, the number of the record in the source; `file` and `record`,
+    ///     the file and the number of the record there; `bytes`, the bytes of the record in the file; `epoch`; `piece`,
+    ///     the number of the element among those of the record; and, for packed rows, `tokens` and `cells`: the cells of
+    ///     the element in the row, and the cells of the row that they fill. Ranges are `[start, end]`.
+    ///
+    /// Raises:
+    ///     StateError: No element was delivered since the start or the last move.
+    ///     ConfigError: The records are unknown. The message names the stage.
+    fn lineage<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.check_process(py)?;
+        self.check_thread()?;
+        let rows = self.running(py, |loader| loader.lineage())?.or_raise(py)?;
+        let rows = serde_json::to_value(rows).map_err(|e| PyValueError::new_err(e.to_string()))?;
+        json::to_python(py, &rows)
     }
 
     /// Saves the state by Orbax's protocol of stateful checkpointables: see `gristmill.orbax`.

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use super::{DatasetIterator, IterDataset};
+use crate::dataset::PlannedBatch;
 use crate::dataset::stage::{Role, Stage};
 use crate::error::Error;
 use crate::exec::Runtime;
 use crate::keys::{KeyRecorder, Recompute};
 #[cfg(any(feature = "cli", feature = "python"))]
 use crate::keys::{Keyed, MarkedLanes, Wanted};
-use crate::part::{BatchContents, Deal, Gain, Part, RowNumbers};
+use crate::part::{Deal, Gain, Part, RowNumbers};
 
 /// A batch of a [`PartPass`].
 #[derive(Clone, Debug)]
@@ -19,8 +20,9 @@ pub enum Dealt<T> {
     /// A whole global batch, from which the part's rows are yet to be taken, and the plan's facts about it. Used if the
     /// batch was not made from indices alone.
     Whole(T, BatchPlan),
-    /// A global batch that was planned and is not made.
-    Planned(BatchPlan),
+    /// The plan of a global batch whose elements are not made: see `PlannedPass`.
+    #[doc(hidden)]
+    Planned(PlannedBatch),
 }
 
 /// Facts about a global batch that was planned from keys; empty for other batches.
@@ -32,8 +34,6 @@ pub struct BatchPlan {
     pub(crate) costs: Option<Vec<u64>>,
     /// Gain of the balanced deal, if rows are dealt by cost.
     pub(crate) gain: Option<Gain>,
-    /// Contents of the batch, if it is planned and not made.
-    pub(crate) contents: Option<Box<BatchContents>>,
 }
 
 impl<T> Dealt<T> {
@@ -53,6 +53,23 @@ impl<T> Dealt<T> {
             Self::Planned(plan) => Dealt::Planned(plan),
         })
     }
+
+    /// Returns the batch.
+    ///
+    /// # Errors
+    /// [`ErrorKind::State`](crate::ErrorKind::State) if the batch was planned, but not made.
+    pub(crate) fn batch(self) -> crate::Result<T> {
+        match self {
+            Self::Own(batch, ..) | Self::Whole(batch, _) => Ok(batch),
+            Self::Planned(_) => Err(unmade()),
+        }
+    }
+}
+
+/// Returns the error for the plan of a batch in place of the batch.
+#[cold]
+pub(crate) fn unmade() -> Error {
+    Error::state("a batch was planned, but not made")
 }
 
 /// A pass over the rows of a part. Has the states of a pass over all rows.
@@ -67,12 +84,6 @@ pub(crate) fn left_out() -> Error {
     Error::data("the element was dropped, but its row was already assigned to a host").help(
         "turn the failure into an error, or put a `filter` before the batch; each host then evaluates all elements",
     )
-}
-
-/// Returns the error for a batch that was planned, in a pass that needs its rows.
-#[cold]
-pub(crate) fn not_made() -> Error {
-    Error::state("a batch was planned and not made, but its rows are needed")
 }
 
 /// Returns the error for a run of `dataset` that keys do not determine. The message names the cause.

@@ -48,7 +48,7 @@ pub(in crate::dataset) use self::dataset::same_stream;
 pub use self::dealt::{BatchPlan, Dealt, PartPass, PartPassOf};
 #[cfg(any(feature = "cli", feature = "python"))]
 pub(crate) use self::dealt::{keyed_by, lanes_of};
-pub(crate) use self::dealt::{keys_help, left_out, not_by_lanes, not_made, note_keys, plan_in_words, without_plan};
+pub(crate) use self::dealt::{keys_help, left_out, not_by_lanes, note_keys, plan_in_words, unmade, without_plan};
 pub use self::each::{Counter, InOrder, IterMapped, IterMappedIter, Keep, Position};
 pub use self::fan::{FanFn, FanOut, FanState, FanStream, FanStreamIter};
 pub use self::flat_map::{FlatMapFlow, FlatMapState, IterFlatMap, IterFlatMapIter, IterTryFlatMap};

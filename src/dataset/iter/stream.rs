@@ -175,6 +175,13 @@ where
     }
 
     fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
+        let is_by_index = self.options.bad == BadRecords::Error && !(&*self.dataset as &dyn Stage).may_drop();
+        let needs_no_keys = planning.run.plans_only().is_some() && !planning.run.has_census();
+        if needs_no_keys && planning.names.is_empty() && is_by_index {
+            let keys = PrefixKeys::of_indices(&self.dataset);
+            let border = Border { dataset: &self.dataset, keys, stage: self.stage, planning };
+            return self.plan_by(border, None).map(Some);
+        }
         let Some(keys) = planning.keys(&self.dataset, Measure::element())? else { return Ok(None) };
         let recorder = planning.record(self.stage, &keys, Measure::<D::Item>::element());
         self.plan_by(Border { dataset: &self.dataset, keys, stage: self.stage, planning }, recorder).map(Some)

@@ -1,4 +1,5 @@
 use std::borrow::Cow;
+use std::ops::Range;
 use std::path::PathBuf;
 
 use super::{BulkRead, Decoded, GetStacked, Many, MapDataset, Shuffled, SourceFacts};
@@ -69,6 +70,13 @@ pub trait RandomAccess: Send + Sync {
 
     /// Returns the stored size of record `index` in bytes, if known without reading.
     fn stored_bytes(&self, index: u64) -> Option<u64> {
+        let _ = index;
+        None
+    }
+
+    /// Returns the bytes of record `index` in its file, if known without reading.
+    #[doc(hidden)]
+    fn stored_range(&self, index: u64) -> Option<Range<u64>> {
         let _ = index;
         None
     }
@@ -261,6 +269,12 @@ impl<S: RandomAccess> Records for Source<S> {
     }
     fn record_in_words(&self, record: u64) -> Option<String> {
         self.source.place_in_words(record)
+    }
+    fn record_place(&self, record: u64) -> Option<(PathBuf, u64)> {
+        self.source.place(record)
+    }
+    fn record_range(&self, record: u64) -> Option<Range<u64>> {
+        self.source.stored_range(record)
     }
     fn is_mapped(&self) -> bool {
         self.facts.is_mapped

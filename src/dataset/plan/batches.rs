@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::deal::{PlannedDeal, rows_by_place};
-use super::{Census, Make, Plan, PlanPass, PlannedRows, Recipe};
+use super::{Census, Make, Plan, PlanPass, PlannedBatch, PlannedRows, Recipe};
 use crate::cx::Cx;
 use crate::dataset::Remainder;
 use crate::dataset::iter::{BatchPlan, Batching, DatasetIterator, Dealt, MakeBatch, PartPass, Position};
@@ -81,7 +82,9 @@ struct PlannedBatches<T, S, B: PlanBatches<T>> {
     state: S,
     /// End of the plan, once it is known: an error, or no more rows.
     end: Option<Result<()>>,
-    /// Census of the batches, if they are not made.
+    /// See [`Runtime::only_planning`].
+    plans_only: Option<Arc<AtomicBool>>,
+    /// Census of the batches, if their contents are counted.
     census: Option<Arc<Census>>,
 }
 
@@ -111,8 +114,21 @@ where
     let ahead = if run.parallel() > 0 { AHEAD } else { 0 };
     let (state, planned, open, failed) =
         (plan.pass.state(), VecDeque::new(), PlannedRows::default(), run.failed().clone());
-    let census = Census::of(run);
-    Box::new(PlannedBatches { plan, batches, deal, failed, planned, open, members: 0, ahead, state, end: None, census })
+    let (plans_only, census) = (run.plans_only().cloned(), Census::of(run));
+    Box::new(PlannedBatches {
+        plan,
+        batches,
+        deal,
+        failed,
+        planned,
+        open,
+        members: 0,
+        ahead,
+        state,
+        end: None,
+        plans_only,
+        census,
+    })
 }
 
 impl<M> Batching<M> {
@@ -136,6 +152,9 @@ impl<M> Batching<M> {
     {
         let rows = part.rows(self.size)?;
         let own = if rows.is_empty() { None } else { self.of_rows::<T>(rows.len()) };
+        if own.is_none() && run.plans_only().is_some() {
+            return Ok(Some(pass_over_plan(plan, OfSize { batching: self.clone(), own, rows }, None, run)));
+        }
         let Some(own) = own else {
             let place = self.stage.0 as usize;
             run.note_unplanned(place, |id| format!("batch (stage {id}) calls a function for all of its rows"));
@@ -148,7 +167,7 @@ impl<M> Batching<M> {
         if run.failed().pads() && plan.single && !own.says_padding() {
             return Err(no_mask());
         }
-        Ok(Some(pass_over_plan(plan, OfSize { batching: self.clone(), own, rows }, deal, run)))
+        Ok(Some(pass_over_plan(plan, OfSize { batching: self.clone(), own: Some(own), rows }, deal, run)))
     }
 }
 
@@ -162,8 +181,8 @@ fn no_mask() -> Error {
 /// Batches of a fixed number of elements.
 struct OfSize<M> {
     batching: Arc<Batching<M>>,
-    /// Rules for batches of the part's rows alone.
-    own: Batching<M>,
+    /// Rules for batches of the part's rows alone; `None` if a function makes batches, and only plans are requested.
+    own: Option<Batching<M>>,
     rows: RowNumbers,
 }
 
@@ -199,7 +218,7 @@ impl<T, M: MakeBatch<T>> PlanBatches<T> for OfSize<M> {
         (): &(),
         cx: &mut Cx,
     ) -> Result<M::Batch> {
-        let batching = if own.is_some() { &self.own } else { &*self.batching };
+        let batching = self.own.as_ref().filter(|_| own.is_some()).unwrap_or(&self.batching);
         match rows.iter().all(Option::is_some) {
             true => batching.make(rows.into_iter().flatten().collect(), cx),
             false => batching.make_padded(rows, like, cx),
@@ -231,15 +250,6 @@ where
             return Ok(());
         };
         let rows = std::mem::take(&mut self.open);
-        if let Some(census) = &self.census {
-            let contents = census.count(&rows, self.batches.made(rows.len()), &*self.plan.make)?;
-            let plan = BatchPlan { contents: Some(Box::new(contents)), ..BatchPlan::default() };
-            self.open = rows;
-            self.open.clear();
-            let after = self.plan.pass.state();
-            self.planned.push_back(Planned { recipes: Vec::new(), own, about, plan, after });
-            return Ok(());
-        }
         let mut plan = BatchPlan { digest: Some(rows.digest()), ..BatchPlan::default() };
         let (own, recipes) = match &self.deal {
             Some(deal) => dealt(deal, own, &rows, &*self.plan.make, &mut plan)?,
@@ -264,6 +274,22 @@ where
             self.plan.make.expect(recipe);
             self.members += recipe.len();
         }
+    }
+
+    /// Plans a batch, and makes no elements. Returns `None` at the end.
+    fn plan_alone(&mut self, spans: bool, cx: &mut Cx) -> Result<Option<PlannedBatch>> {
+        let (batches, pass, open) = (&mut self.batches, &mut self.plan.pass, &mut self.open);
+        let planned = cx.planning(|cx| batches.plan(pass, open, cx))?;
+        self.state = self.plan.pass.state();
+        if planned.is_none() {
+            return Ok(None);
+        }
+        let Some(census) = &self.census else {
+            return PlannedBatch::new(std::mem::take(&mut self.open), &*self.plan.make, spans).map(Some);
+        };
+        let counted = census.count(&self.open, self.batches.made(self.open.len()), &*self.plan.make);
+        self.open.clear();
+        Ok(Some(PlannedBatch::counted(counted?)))
     }
 
     /// Makes the part's own rows of a batch, or all rows if the plan assigned none.
@@ -347,6 +373,10 @@ where
     type State = S;
 
     fn next(&mut self, cx: &mut Cx) -> Result<Option<Self::Item>> {
+        if let Some(spans) = &self.plans_only {
+            let spans = spans.load(Ordering::Relaxed);
+            return Ok(self.plan_alone(spans, cx)?.map(Dealt::Planned));
+        }
         self.plan_ahead(cx);
         let Some(planned) = self.planned.pop_front() else {
             return match &mut self.end {
@@ -364,10 +394,6 @@ where
         };
         self.members -= planned.recipes.iter().map(|recipe| recipe.len()).sum::<usize>();
         let after = planned.after.clone();
-        if planned.plan.contents.is_some() {
-            self.state = after;
-            return Ok(Some(Dealt::Planned(planned.plan)));
-        }
         let made = self.make(planned, cx);
         if made.is_err() {
             self.expect_again()?;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use super::make::Part;
 use super::prefix_keys::PrefixKeys;
-use super::{Make, PlannedRows, Segments};
+use super::{Make, PlannedBatch, PlannedRows, Segments};
 use crate::cx::{Cx, ElementId};
 use crate::dataset::iter::{DatasetIterator, Dealt, IterDataset, PartPassOf, without_plan};
 use crate::dataset::sources::{SourceOfRun, sources_of};
@@ -136,7 +136,7 @@ impl<D: IterDataset> RunContents<D> {
         let Some(batch) = self.pass.next(&mut self.cx)? else { return Ok(None) };
         self.cx.flush_if_due();
         match batch {
-            Dealt::Planned(plan) if plan.contents.is_some() => Ok(plan.contents),
+            Dealt::Planned(PlannedBatch { contents: Some(contents), .. }) => Ok(Some(contents)),
             _ => Err(Error::state("a batch was made, but only its plan is needed")),
         }
     }

@@ -1,5 +1,7 @@
 //! The maker of planned elements or rows.
 
+use std::ops::Range;
+
 use super::rows::{Member, PlannedRows};
 use crate::cx::{Cx, ElementId};
 use crate::error::{Error, Result};
@@ -78,6 +80,16 @@ pub(crate) trait Make<T>: Send {
         Ok(())
     }
 
+    /// Returns the cells of the row of `recipe` that each member fills, in the first feature that is not a meta feature.
+    /// Returns `None` unless the row is packed.
+    ///
+    /// # Errors
+    /// Errors of [`lens`](Self::lens).
+    fn spans(&self, recipe: &[Member]) -> Result<Option<Vec<Span>>> {
+        let _ = recipe;
+        Ok(None)
+    }
+
     /// Discards the expected recipes, because the plan moves to another position.
     fn forget(&mut self) -> Result<()>;
 }
@@ -104,6 +116,15 @@ pub(crate) enum Part {
     First,
     /// A later part.
     Later,
+}
+
+/// The cells of a packed row that a member fills.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// The cells of the element.
+    pub(crate) tokens: Range<u64>,
+    /// The cells of the row.
+    pub(crate) cells: Range<u64>,
 }
 
 /// Returns the only element of a recipe.

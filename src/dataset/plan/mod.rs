@@ -16,6 +16,7 @@ mod deal;
 mod keyed;
 mod make;
 mod measure;
+mod planned_pass;
 mod prefix_keys;
 mod recorder;
 mod records;
@@ -38,10 +39,12 @@ pub(crate) use chain::Chain;
 #[cfg(feature = "python")]
 pub(crate) use chain::Turn;
 pub(in crate::dataset) use keyed::Keyed;
-pub(crate) use make::{Make, Part, Segments};
+pub(crate) use make::{Make, Part, Segments, Span};
 #[cfg(feature = "python")]
 pub(crate) use measure::read_also;
 pub(in crate::dataset) use measure::{Measure, cells_of};
+pub use planned_pass::PlannedBatch;
+pub(crate) use planned_pass::PlannedPass;
 pub(in crate::dataset) use prefix_keys::PrefixKeys;
 pub(in crate::dataset) use recorder::{BorderRecorder, ChainRecorder, Counted, StageRecorder};
 pub(crate) use reuse::Reuse;

@@ -7,7 +7,7 @@ use super::make::only;
 use super::measure::stale;
 use super::reuse::Reuse;
 use super::stage_keys::{ByKey, Origin, PiecesByKey, StageKeys};
-use super::{Make, Member, Part, Plan, PlanPass, PlannedRows, Planning, Segments};
+use super::{Make, Member, Part, Plan, PlanPass, PlannedRows, Planning, Segments, Span};
 use crate::cx::{Cx, ElementId, StageId};
 use crate::dataset::iter::left_out;
 use crate::dataset::map::{Each, apply};
@@ -122,6 +122,10 @@ impl<T: 'static, E: Each<T, Out: 'static>> Make<E::Out> for EachMaker<T, E> {
 
     fn cells(&self, rows: &PlannedRows, of: &Segments, take: &mut dyn FnMut(u64, Part)) -> Result<()> {
         self.make.cells(rows, of, take)
+    }
+
+    fn spans(&self, recipe: &[Member]) -> Result<Option<Vec<Span>>> {
+        if self.single { Ok(None) } else { self.make.spans(recipe) }
     }
 
     fn forget(&mut self) -> Result<()> {

@@ -44,6 +44,8 @@ pub(in crate::dataset) struct Found {
     pub(in crate::dataset) source: usize,
     pub(in crate::dataset) name: &'static str,
     pub(in crate::dataset) record: u64,
+    /// The number of complete reads of the source before this read.
+    pub(in crate::dataset) epoch: u64,
 }
 
 /// A record of a source.
@@ -103,7 +105,8 @@ impl<'a> Upcoming<'a> {
         let source = address(source);
         let found = |(at, &index): (usize, &u64)| {
             let place = self.places.map_or(Some(at as u32), |places| places.get(at).copied())?;
-            Some(Found { place, source, name, record: index.checked_rem(len)? })
+            let (epoch, record) = (index.checked_div(len)?, index.checked_rem(len)?);
+            Some(Found { place, source, name, record, epoch })
         };
         traced.locked().extend(self.indices.iter().enumerate().filter_map(found));
         true

@@ -1,5 +1,6 @@
 //! Packed rows, made from the elements that an earlier planning pass assigned to them.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::columns::Columns;
@@ -10,13 +11,13 @@ use super::rows::RowSpec;
 use crate::cx::{Cx, ElementId, StageId};
 use crate::dataset::DatasetIterator;
 use crate::dataset::iter::{Parted, Start};
-use crate::dataset::plan::{Make, Member, Part, Plan, PlanPass, PlannedRows, Reuse, Segments, StandIn};
+use crate::dataset::plan::{Make, Member, Part, Plan, PlanPass, PlannedRows, Reuse, Segments, Span, StandIn};
 use crate::element::{Element, Value};
 use crate::error::{Error, Result};
 use crate::exec::Failed;
 use crate::pack::concat::ConcatThenSplit;
 use crate::pack::feature::{Feature, piece_range};
-use crate::pack::writer::RowWriter;
+use crate::pack::writer::{RowWriter, span, span_of_part};
 
 /// Stage that planned the rows.
 pub(super) enum MadeBy {
@@ -50,6 +51,22 @@ impl MadeBy {
             },
             Self::Window(_) => Writer::Pieces(Box::new(RowWriter::new(features, 1)?)),
         })
+    }
+}
+
+impl MadeBy {
+    /// Returns the cells that [`Writer::write`] fills for a part of an element of `len` cells, in feature `at`.
+    fn span(&self, features: &[Feature], at: usize, len: usize, cut: Option<&[u64]>, used: &mut usize) -> Span {
+        let (tokens, cells) = match self {
+            Self::Group(plan) if plan.is_concat() => {
+                let (from, takes) = from_and_takes(cut);
+                let of = |cells: &[usize]| cells.get(at).copied().unwrap_or_default();
+                span_of_part(of(&from), of(&takes), used)
+            }
+            _ => span(&features[at], len, piece(cut), used),
+        };
+        let wide = |range: Range<usize>| range.start as u64..range.end as u64;
+        Span { tokens: wide(tokens), cells: wide(cells) }
     }
 }
 
@@ -328,6 +345,19 @@ impl Make<Element> for MakeRows {
             all.push(self.cells_of(feature, of, len, member.cut.as_deref().unwrap_or_default()) as u64);
         }
         Ok(all)
+    }
+
+    fn spans(&self, recipe: &[Member]) -> Result<Option<Vec<Span>>> {
+        let feature = self.counted.iter().position(|feature| !feature.meta);
+        let Some(feature) = feature else { return Ok(None) };
+        let (mut spans, mut lens, mut used) = (Vec::with_capacity(recipe.len()), Vec::new(), 0);
+        for member in recipe {
+            lens.clear();
+            self.make.lens(member.id, &mut lens)?;
+            let len = lens.get(feature).map_or(0, |&len| len as usize);
+            spans.push(self.by.span(&self.counted, feature, len, member.cut.as_deref(), &mut used));
+        }
+        Ok(Some(spans))
     }
 
     fn forget(&mut self) -> Result<()> {

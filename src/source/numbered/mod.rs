@@ -255,6 +255,15 @@ impl<F: Numbered> RandomAccess for Files<F> {
         self.format.stored_bytes(&self.files[at], record)
     }
 
+    fn stored_range(&self, index: u64) -> Option<Range<u64>> {
+        let (at, record) = self.find(index).ok()?;
+        let mut ranges = self.format.ranges(&self.files[at], record).into_iter();
+        let range = ranges.next().filter(|_| ranges.next().is_none())?;
+        // Records that are decoded together have a common range.
+        let bytes = self.format.stored_bytes(&self.files[at], record)?;
+        (range.end.checked_sub(range.start) == Some(bytes)).then_some(range)
+    }
+
     fn place_in_words(&self, index: u64) -> Option<String> {
         let (at, record) = self.find(index).ok()?;
         Some(self.format.place_in_words(&self.files[at], record))

@@ -10,6 +10,9 @@ macro_rules! same_source {
         fn stored_bytes(&self, index: u64) -> Option<u64> {
             self.$inner.stored_bytes(index)
         }
+        fn stored_range(&self, index: u64) -> Option<std::ops::Range<u64>> {
+            self.$inner.stored_range(index)
+        }
         fn place_in_words(&self, index: u64) -> Option<String> {
             self.$inner.place_in_words(index)
         }

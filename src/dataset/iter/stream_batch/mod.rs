@@ -151,7 +151,10 @@ where
     }
 
     fn iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<PartPassOf<Self>>> {
-        if self.is_by_index() && run.makes_batches() {
+        if self.is_by_index() && !run.has_census() {
+            if run.plans_only().is_some() {
+                return self.batching.of_plan(self.parent.plan_indices(run)?, run, part);
+            }
             return match (run.deal().balance(), run.failed().pads() && !run.is_serving()) {
                 (Some(_), _) => Ok(None),
                 (None, true) => self.batching.of_plan(self.parent.plan_indices(run)?, run, part),

@@ -1,4 +1,5 @@
 mod columns;
+mod lineage;
 mod planned;
 
 use proptest::prelude::*;

@@ -27,7 +27,7 @@ fn prefix(which: usize, lens: &[usize]) -> BoxIter<Element> {
 }
 const PREFIXES: usize = 5;
 
-fn packed(which: usize, elements: BoxIter<Element>, size: usize) -> BoxIter<Element> {
+pub(super) fn packed(which: usize, elements: BoxIter<Element>, size: usize) -> BoxIter<Element> {
     let rows = rows_of(12).meta_features(["id"]);
     let bins = BinPackOptions::new(rows.clone(), size).seed(7).over_long(OverLong::Split);
     match which {

@@ -1,0 +1,149 @@
+//! The records from which delivered rows were made.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use serde::{Serialize, Serializer};
+
+use super::node::{Records, Work, address};
+use super::plan::{PlannedBatch, Span};
+use super::run::upcoming::{Found, Upcoming};
+use super::stage::Stage;
+use crate::cx::ElementId;
+
+/// The records of a delivered row, as returned by [`Loader::lineage`](crate::Loader::lineage).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Lineage {
+    /// Number of the row in its global batch.
+    pub row: u64,
+    /// The parts of the row, in order.
+    pub segments: Vec<Segment>,
+}
+
+/// A record in a row, or a part of the record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Segment {
+    /// Name of the source: `jsonl`.
+    pub source: &'static str,
+    /// Stage id of the source.
+    pub stage: usize,
+    /// Number of the record in the source, from 0, over all files of the source.
+    pub index: u64,
+    /// File of the record. `None` if the source has no files.
+    pub file: Option<PathBuf>,
+    /// Number of the record in its file, from 0. Equals `index` if there is no file.
+    pub record: u64,
+    /// Bytes of the record in its file, if the format has them without reading.
+    #[serde(serialize_with = "pair")]
+    pub bytes: Option<Range<u64>>,
+    /// Number of complete reads of the source before this read.
+    pub epoch: u64,
+    /// Number of the element among the elements that stages made of the record.
+    pub piece: u32,
+    /// Cells of the element in the row, in the first packed feature. `None` if rows are not packed: the row is the element.
+    #[serde(serialize_with = "pair")]
+    pub tokens: Option<Range<u64>>,
+    /// Cells of the row that the element fills, in the first packed feature.
+    #[serde(serialize_with = "pair")]
+    pub cells: Option<Range<u64>>,
+}
+
+/// Writes a range as `[start, end]`.
+fn pair<S: Serializer>(range: &Option<Range<u64>>, serializer: S) -> Result<S::Ok, S::Error> {
+    range.as_ref().map(|range| [range.start, range.end]).serialize(serializer)
+}
+
+/// Finds the records of planned rows of a pipeline. Reads nothing.
+pub(crate) struct Tracer<'a> {
+    /// The random-access dataset before each border, by the number of the border.
+    prefixes: Vec<&'a dyn Stage>,
+    sources: Vec<SourceAt<'a>>,
+}
+
+/// A source of a pipeline.
+struct SourceAt<'a> {
+    stage: usize,
+    /// The memory address of the source.
+    address: usize,
+    name: &'static str,
+    records: &'a dyn Records,
+}
+
+impl<'a> Tracer<'a> {
+    /// Lists the borders and sources of `stream`.
+    pub(crate) fn new(stream: &'a dyn Stage) -> Self {
+        let (mut prefixes, mut sources) = (Vec::new(), Vec::new());
+        stream.walk(&mut |stage, node| {
+            let facts = node.node();
+            if facts.work == Work::Border {
+                prefixes.extend(node.parents().pop());
+            }
+            let source = |records| SourceAt { stage, address: address(records), name: facts.name, records };
+            sources.extend(facts.source.map(source));
+        });
+        Self { prefixes, sources }
+    }
+
+    /// Returns the lineage of the rows of a planned batch.
+    pub(crate) fn rows(&self, batch: &PlannedBatch) -> Vec<Lineage> {
+        if batch.is_element {
+            return batch.rows.recipe(0).iter().flat_map(|member| self.rows_of_element(member.id)).collect();
+        }
+        let mut rows = Vec::with_capacity(batch.rows.len());
+        for row in 0..batch.rows.len() {
+            let spans = batch.spans.get(row).and_then(Option::as_deref).unwrap_or_default();
+            let members = batch.rows.recipe(row);
+            let segments = members.iter().enumerate().flat_map(|(at, member)| {
+                let found = self.found(member.id).into_iter();
+                found.filter_map(move |found| self.segment(found, member.id, spans.get(at)))
+            });
+            rows.push(Lineage { row: row as u64, segments: segments.collect() });
+        }
+        rows
+    }
+
+    /// Returns the rows of an element that is delivered alone. A batch of the prefix has several rows.
+    fn rows_of_element(&self, id: ElementId) -> Vec<Lineage> {
+        let mut rows: Vec<Lineage> = Vec::new();
+        for found in self.found(id) {
+            let row = u64::from(found.place);
+            if rows.last().is_none_or(|last| last.row != row) {
+                rows.push(Lineage { row, segments: Vec::new() });
+            }
+            let segment = self.segment(found, id, None);
+            rows.last_mut().into_iter().for_each(|last| last.segments.extend(segment.clone()));
+        }
+        rows
+    }
+
+    /// Returns the records of an element, in order.
+    fn found(&self, id: ElementId) -> Vec<Found> {
+        let Some(prefix) = self.prefixes.get(id.border as usize) else { return Vec::new() };
+        let mut found = Upcoming::follow(&[id.index], |next| prefix.will_read(next));
+        found.sort_by_key(|found| found.place);
+        found
+    }
+
+    fn source(&self, found: &Found) -> Option<&SourceAt<'a>> {
+        self.sources.iter().find(|source| source.address == found.source)
+    }
+
+    fn segment(&self, found: Found, id: ElementId, span: Option<&Span>) -> Option<Segment> {
+        let source = self.source(&found)?;
+        let (file, record) = source.records.record_place(found.record).unzip();
+        Some(Segment {
+            source: source.name,
+            stage: source.stage,
+            index: found.record,
+            file,
+            record: record.unwrap_or(found.record),
+            bytes: source.records.record_range(found.record),
+            epoch: found.epoch,
+            piece: id.piece,
+            tokens: span.map(|span| span.tokens.clone()),
+            cells: span.map(|span| span.cells.clone()),
+        })
+    }
+}
