@@ -129,6 +129,7 @@ mod fork;
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
 pub mod fuzzing;
 pub mod keys;
+pub mod ledger;
 mod live;
 mod loader;
 #[cfg(any(feature = "cli", all(feature = "workers", target_os = "linux")))]

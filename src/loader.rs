@@ -31,6 +31,7 @@ use crate::error::{Error, Result};
 use crate::exec::Runtime;
 use crate::fork::Ours;
 use crate::keys::KeyRecorder;
+use crate::ledger::Ledger;
 use crate::live::Remarks;
 use crate::part::{Deal, Part, RowNumbers};
 use crate::report::beside;
@@ -106,12 +107,14 @@ impl<S> Position<S> {
     }
 }
 
-/// Rows of this host, and the comparison with other hosts.
+/// Rows of this host, the comparison with other hosts, and the run log.
 struct Host<T> {
     parted: Option<Parted<T>>,
     /// The requested part, shared with the pass. `None` unless the pass evaluates only the rows of a part.
     by_rows: Option<Wanted>,
     guarded: Option<Guarded<T>>,
+    /// The run log, in the process that opened it.
+    ledger: Option<Ours<Ledger>>,
 }
 
 enum Drive<D: IterDataset> {
@@ -282,6 +285,9 @@ impl<D: IterDataset + 'static> Loader<D> {
         if let (Ok(Poll::Ready(None)), Some(recorder)) = (&next, &self.key_recorder) {
             recorder.complete(self.run.parallel() > 0);
         }
+        if matches!(next, Ok(Poll::Ready(None))) {
+            self.log_end();
+        }
         self.tell_viewers();
         match next {
             Ok(Poll::Pending) => Poll::Pending,
@@ -313,11 +319,13 @@ impl<D: IterDataset + 'static> Loader<D> {
         if let Some(guarded) = &mut self.host.guarded {
             guarded.feed(self.position.delivered, &element);
         }
+        let digest = element.plan_digest();
         let element = match (&mut self.host.parted, element) {
             (Some(parted), element) => parted.take(element, self.position.delivered)?,
             (None, element) => element.batch()?,
         };
         self.position.advance(state);
+        self.log_batch(digest);
         self.meter.delivered += 1;
         if self.meter.delivered == 1 {
             self.note_first();

@@ -1198,6 +1198,7 @@ class MapDataset(Generic[_T_co]):
         top: bool = False,
         record: str | PathLike[str] | None = None,
         trace: str | PathLike[str] | None = None,
+        ledger: str | PathLike[str] | None = None,
     ) -> DatasetIterator[_T_co]:
         """Starts a pass over one epoch.
 
@@ -1244,6 +1245,9 @@ class MapDataset(Generic[_T_co]):
                 well. An earlier recording is kept as NAME.1.ENDING.
             trace: Trace of the run, a file for ui.perfetto.dev and chrome://tracing. It is compressed if its name ends
                 in .gz.
+            ledger: Run log, a file for `gristmill which`, `when`, `audit` and `replay`. Each start, resume and 1,000
+                batches add a line with the position and a checksum. The host of the first part writes it. An existing
+                log is extended.
 
         Returns:
             The pass: an iterator, and a context manager that closes it.
@@ -2124,6 +2128,7 @@ class IterDataset(Generic[_T_co]):
         top: bool = False,
         record: str | PathLike[str] | None = None,
         trace: str | PathLike[str] | None = None,
+        ledger: str | PathLike[str] | None = None,
     ) -> DatasetIterator[_T_co]:
         """Starts a pass over one epoch.
 
@@ -2170,6 +2175,9 @@ class IterDataset(Generic[_T_co]):
                 well. An earlier recording is kept as NAME.1.ENDING.
             trace: Trace of the run, a file for ui.perfetto.dev and chrome://tracing. It is compressed if its name ends
                 in .gz.
+            ledger: Run log, a file for `gristmill which`, `when`, `audit` and `replay`. Each start, resume and 1,000
+                batches add a line with the position and a checksum. The host of the first part writes it. An existing
+                log is extended.
 
         Returns:
             The pass: an iterator, and a context manager that closes it.

@@ -36,6 +36,7 @@ class LoaderOptions(TypedDict, total=False):
     top: bool
     record: str | PathLike[str] | None
     trace: str | PathLike[str] | None
+    ledger: str | PathLike[str] | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

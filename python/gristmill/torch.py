@@ -224,7 +224,7 @@ class IterableDataset(_torch_data.IterableDataset[Any]):  # pyright: ignore[repo
         if is_worker:
             # Several workers of one process do not count as hosts.
             options["guard"] = None
-            shared = [name for name in ("metrics", "record", "trace") if options.get(name) is not None]
+            shared = [name for name in ("metrics", "record", "trace", "ledger") if options.get(name) is not None]
             if shared:
                 message = f"{shared[0]} is of one process, and each worker of this DataLoader would have it"
                 raise _errors.make("config", message, "use num_workers=0 and IterableDataset(…, threads=n)")

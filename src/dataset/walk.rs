@@ -48,6 +48,19 @@ impl dyn Stage + '_ {
         lines
     }
 
+    /// Returns the stage id of each source, with up to `most` of its [files](super::Records::files).
+    pub(crate) fn source_files(&self, most: usize) -> Vec<(usize, Vec<String>)> {
+        let mut sources = Vec::new();
+        self.walk(&mut |id, stage| {
+            if stage.role() == Role::Source {
+                let mut files = stage.node().source.map_or_else(Vec::new, |source| source.files());
+                files.truncate(most);
+                sources.push((id, files));
+            }
+        });
+        sources
+    }
+
     /// Returns the lines of older fingerprints, which are still accepted: each border is at its prefix's cut.
     pub(crate) fn lines_with_cuts(&self) -> Vec<String> {
         let (mut lines, mut cut) = (Vec::new(), None);

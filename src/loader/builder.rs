@@ -10,6 +10,7 @@ use super::ahead::Ahead;
 use super::guarded::Guarded;
 use super::limit::Limit;
 use super::parted::{Number, Parted, Pass, Wanted};
+use super::traced::Logged;
 use super::watched::Viewers;
 use super::{Drive, Host, Loader, Position, typed_state};
 use crate::checkpoint::{Checkpoint, Identity};
@@ -60,6 +61,7 @@ pub struct LoaderBuilder<D: IterDataset> {
     pub(super) guarded: Option<Guarded<D::Item>>,
     pub(super) guard_timeout: Option<Duration>,
     pub(super) viewers: Viewers,
+    pub(super) logged: Logged,
     command: Option<Command>,
     /// Counted remarks for the report, from before the pass.
     notes: Vec<(&'static str, u64)>,
@@ -89,6 +91,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             guarded: None,
             guard_timeout: None,
             viewers: Viewers::default(),
+            logged: Logged::default(),
             command: None,
             notes: Vec::new(),
         }
@@ -306,7 +309,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             }
         };
         let watched = self.viewers.start(&dataset, &executor, &recorder, &run)?;
-        Ok(Loader {
+        let mut loader = Loader {
             dataset,
             identity,
             accepts_changes: self.accepts_changes,
@@ -317,12 +320,14 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             position: Position { state, delivered, earlier: VecDeque::new(), withheld: None, restored },
             meter,
             first: First::default(),
-            host: Host { parted, by_rows, guarded },
+            host: Host { parted, by_rows, guarded, ledger: None },
             limit,
             key_recorder,
             watched,
             ended: false,
-        })
+        };
+        loader.begin_log(self.logged)?;
+        Ok(loader)
     }
 
     /// Starts the runtime. Returns it with a description.

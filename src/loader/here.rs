@@ -5,7 +5,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::parted::Parted;
 use crate::checkpoint::Identity;
-use crate::dataset::{Role, Stage};
+use crate::dataset::Stage;
 use crate::error::{Error, Result};
 use crate::part::{Guard, Statement};
 
@@ -37,14 +37,6 @@ impl<T, S: Serialize> Here<'_, T, S> {
 impl<T, S> Here<'_, T, S> {
     /// Returns the stages that are sources, with up to `MOST_FILES` files each.
     pub(super) fn sources(&self) -> Vec<(usize, Vec<String>)> {
-        let mut sources = Vec::new();
-        self.pipeline.walk(&mut |id, stage| {
-            if stage.role() == Role::Source {
-                let mut files = stage.node().source.map_or_else(Vec::new, |source| source.files());
-                files.truncate(MOST_FILES);
-                sources.push((id, files));
-            }
-        });
-        sources
+        self.pipeline.source_files(MOST_FILES)
     }
 }

@@ -1,9 +1,14 @@
-//! The lineage of delivered rows.
+//! The lineage of delivered rows, and the run log.
 
-use super::Loader;
+use std::path::PathBuf;
+
+use super::{Loader, LoaderBuilder, Position};
 use crate::cx::Cx;
 use crate::dataset::{IterDataset, Lineage, PlannedPass, Tracer};
 use crate::error::{Error, Result};
+use crate::fork::Ours;
+use crate::ledger::{Batch, Ledger, Run};
+use crate::part::Part;
 
 impl<D: IterDataset + 'static> Loader<D> {
     /// Returns the records from which the rows of the last delivered element were made: for each row its documents, their
@@ -44,5 +49,62 @@ impl<D: IterDataset + 'static> Loader<D> {
             rows.sort_by_key(|row| own.iter().position(|own| *own == row.row));
         }
         Ok(rows)
+    }
+}
+
+/// Options of the run log.
+#[derive(Default)]
+pub(super) struct Logged {
+    path: Option<PathBuf>,
+    /// The pipeline file.
+    file: Option<serde_json::Value>,
+}
+
+impl<D: IterDataset + 'static> LoaderBuilder<D> {
+    /// Extends the run log at `path`, or creates it: see [`ledger`](crate::ledger). The first part writes it.
+    ///
+    /// A line is written at the start, at each move and resume, after every 1,000 batches and at the end. If a later line cannot be
+    /// written, a warning is logged, and the run continues.
+    pub fn ledger(mut self, path: impl Into<PathBuf>) -> Self {
+        self.logged.path = Some(path.into());
+        self
+    }
+
+    /// Adds the pipeline file to the run log.
+    pub(crate) fn of_file(mut self, file: serde_json::Value) -> Self {
+        self.logged.file = Some(file);
+        self
+    }
+}
+
+impl<D: IterDataset + 'static> Loader<D> {
+    /// Writes the first line of the run log, if there is one, on the host of the first part.
+    pub(super) fn begin_log(&mut self, Logged { path, file }: Logged) -> Result<()> {
+        let Some(path) = path else { return Ok(()) };
+        if self.part().is_some_and(|part| !part.has_first_row()) {
+            return Ok(());
+        }
+        let (part, deal) = (self.part().cloned().unwrap_or_else(Part::whole), self.deal().cloned().unwrap_or_default());
+        let run = Run { part: part.to_string(), deal: format!("{deal:?}"), file, ..Run::default() };
+        let mut ledger = Ledger::open(&path)?;
+        let Position { state, delivered, .. } = &self.position;
+        ledger.begin(&*self.dataset, run, self.identity.fingerprint(), *delivered, state)?;
+        self.host.ledger = Some(Ours::new(ledger));
+        Ok(())
+    }
+
+    /// Adds the last delivered batch to the run log.
+    pub(super) fn log_batch(&mut self, digest: Option<u128>) {
+        if let Some(ledger) = self.host.ledger.as_mut().and_then(Ours::get_mut) {
+            let Position { state, delivered, earlier, .. } = &self.position;
+            ledger.delivered(Batch { number: delivered - 1, digest, before: earlier.front(), after: state });
+        }
+    }
+
+    /// Adds the end of the stream to the run log.
+    pub(super) fn log_end(&mut self) {
+        if let Some(ledger) = self.host.ledger.as_mut().and_then(Ours::get_mut) {
+            ledger.end(&self.position.state);
+        }
     }
 }

@@ -289,6 +289,19 @@ impl Pipeline {
         &self.wire.text
     }
 
+    /// Returns the pipeline as JSON with absolute paths, so that it can be read in another folder.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the current folder is unknown.
+    pub(crate) fn located(&self) -> Result<serde_json::Value> {
+        let absolute = |path: &Path| {
+            let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+            std::path::absolute(path).map_err(|e| Error::io(e, path))
+        };
+        let (folder, file) = (absolute(&self.wire.folder)?, self.wire.file.as_deref().map(absolute).transpose()?);
+        serde_json::to_value(Wire { folder, file, ..self.wire.clone() }).map_err(|e| Error::config(e.to_string()))
+    }
+
     /// Folder from which relative paths start.
     pub fn folder(&self) -> PathBuf {
         self.wire.folder.clone()

@@ -381,6 +381,7 @@ fn what_run_takes() {
     Files of the run:
           --record <PATH>  Recording of the run, a file for `gristmill report`
           --trace <PATH>   Trace of the run, a file for ui.perfetto.dev and chrome://tracing
+          --ledger <PATH>  Run log, a file for `gristmill which`, `when`, `audit` and `replay`
 
     Output:
           --html <FILE>  Write a page that shows what happened when, and why the consumer waited

@@ -54,6 +54,14 @@ impl<T> Dealt<T> {
         })
     }
 
+    /// Returns the digest of the plan of all rows, if the batch was planned from keys.
+    pub(crate) fn plan_digest(&self) -> Option<u128> {
+        match self {
+            Self::Own(_, _, plan) | Self::Whole(_, plan) => plan.digest,
+            Self::Planned(plan) => Some(plan.digest()),
+        }
+    }
+
     /// Returns the batch.
     ///
     /// # Errors

@@ -176,6 +176,11 @@ options! {
         ///
         /// It is compressed if its name ends in .gz.
         trace: PathBuf,
+        /// Run log, a file for `gristmill which`, `when`, `audit` and `replay`.
+        ///
+        /// Each start, resume and 1,000 batches add a line with the position and a checksum. The host of the first part writes it. An existing log is
+        /// extended.
+        ledger: PathBuf,
     }
 }
 
@@ -412,7 +417,8 @@ impl RunOptions {
 
     /// Joins relative folders and files of a pipeline file with its folder.
     pub(super) fn below(mut self, folder: &Path) -> Self {
-        let places = [&mut self.hosts.keys, &mut self.hosts.guard, &mut self.files.record, &mut self.files.trace];
+        let Files { record, trace, ledger } = &mut self.files;
+        let places = [&mut self.hosts.keys, &mut self.hosts.guard, record, trace, ledger];
         places.into_iter().flatten().for_each(|place| *place = folder.join(&*place));
         if let Some(EditLog::File(file)) = &mut self.program.edits {
             *file = folder.join(&*file);

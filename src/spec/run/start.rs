@@ -46,6 +46,9 @@ impl RunOptions {
         if let Some(folder) = self.hosts.guard.as_ref().filter(|_| self.part().is_some()) {
             builder = builder.guard(SharedFolder::new(folder));
         }
+        if self.files.ledger.is_some() {
+            builder = builder.of_file(pipeline.located()?);
+        }
         Ok(self.with_views(builder))
     }
 
@@ -85,6 +88,9 @@ impl RunOptions {
         }
         if let Some(file) = &self.files.trace {
             builder = builder.trace(file);
+        }
+        if let Some(file) = &self.files.ledger {
+            builder = builder.ledger(file);
         }
         builder
     }

@@ -68,11 +68,12 @@ fn a_file_and_texts_give_equal_options() {
         ("top", "true"),
         ("record", "/r.gmr"),
         ("trace", "/t.json"),
+        ("ledger", "/r.ledger"),
     ];
     // A limit is refused in a file that chooses no policy.
     let limit = ("failed_element_limit", "2");
     let names: Vec<_> = samples.iter().chain([&limit]).map(|sample| sample.0).collect();
-    assert!(RunOptions::all().all(|option| names.contains(&option.name)) && names.len() == 27);
+    assert!(RunOptions::all().all(|option| names.contains(&option.name)) && names.len() == 28);
     for sample in samples {
         let text = format!("source: {{range: 5}}\nexecutor: {{{}: {}}}\n", sample.0, sample.1);
         let pipeline = crate::spec::Pipeline::from_text(text, crate::spec::Format::Yaml, ".").unwrap();
@@ -83,7 +84,7 @@ fn a_file_and_texts_give_equal_options() {
 
 #[test]
 fn every_option_is_described_in_a_line_and_more() {
-    assert_eq!(RunOptions::all().count(), 27);
+    assert_eq!(RunOptions::all().count(), 28);
     for option in RunOptions::all() {
         let doc = option.doc();
         let line = doc.split(". ").next().unwrap();
