@@ -1883,6 +1883,29 @@ class IterDataset(Generic[_T_co]):
                 keys.
         """
 
+    def which(self, log: str | PathLike[str], step: int, *, keys: str | PathLike[str] | None = None) -> dict[str, Any]:
+        """Returns the records of a batch of a logged run, as `gristmill which` prints them. Plans at most 1,000 batches.
+
+        Args:
+            log: The run log, which `loader(ledger=…)` writes.
+            step: The number of the global batch, from 0.
+            keys: The folder of key files. Without keys, records are evaluated if necessary.
+
+        Returns:
+            A dict with `step`, `planned_from`, and `rows` as in `DatasetIterator.lineage`.
+        """
+
+    def audit(self, log: str | PathLike[str], *, keys: str | PathLike[str] | None = None) -> dict[str, int]:
+        """Plans a logged run again and compares it with its log, as `gristmill audit` does.
+
+        Args:
+            log: The run log, which `loader(ledger=…)` writes.
+            keys: The folder of key files. Without keys, records are evaluated if necessary.
+
+        Returns:
+            The numbers of planned `batches`, and of compared `positions` and `digests`.
+        """
+
     def seed(self, seed: int) -> IterDataset[_T_co]:
         """Sets the seed from which later random stages without a `seed` argument derive their seeds.
 

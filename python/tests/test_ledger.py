@@ -1,4 +1,4 @@
-"""The lineage of delivered rows."""
+"""The lineage of delivered rows, and run logs."""
 
 import json
 from pathlib import Path
@@ -61,3 +61,27 @@ def test_a_pipeline_without_a_plan_names_its_stage(tmp_path: Path) -> None:
         next(batches)
         with pytest.raises(gm.ConfigError, match=r"rebatch \(stage 3\)"):
             batches.lineage()
+
+
+def test_which_finds_the_lineage_of_each_step(tmp_path: Path) -> None:
+    path, log = corpus(tmp_path), tmp_path / "run.ledger"
+    ds = packed(path)
+    seen: list[list[dict[str, Any]]] = []
+    with ds.loader() as batches:
+        for _ in range(3):
+            next(batches)
+            seen.append(batches.lineage())
+        state = batches.get_state()
+    with ds.loader(ledger=log) as batches:
+        batches.set_state(state)
+        for _ in batches:
+            seen.append(batches.lineage())
+    for step in (0, 2, 3, 4, len(seen) - 1):
+        assert ds.which(log, step)["rows"] == seen[step]
+    assert ds.audit(log)["batches"] == len(seen)
+    with pytest.raises(gm.ConfigError, match="the stream ends"):
+        ds.which(log, len(seen))
+    with path.open("a") as file:
+        file.write('{"id": 40}\n')
+    with pytest.raises(gm.StateError, match=r"docs.jsonl"):
+        packed(path).which(log, 3)

@@ -19,6 +19,7 @@ mod inspect;
 mod interrupt;
 mod keys;
 mod layout;
+mod ledger;
 mod lengths;
 mod man;
 mod output;
@@ -136,6 +137,10 @@ enum Command {
     Index(index::Args),
     Hash(hash::Args),
     Verify(verify::Args),
+    Which(ledger::which::Args),
+    When(ledger::when::Args),
+    Audit(ledger::audit::Args),
+    Replay(ledger::replay::Args),
     Tune(tune::Args),
     Doctor(doctor::Args),
     Stages(stages::Args),
@@ -195,6 +200,10 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Index(args) => (index::main(args), args.json),
         Command::Hash(args) => (hash::main(args), args.json),
         Command::Verify(args) => (verify::main(args), args.json),
+        Command::Which(args) => (ledger::which::main(args), args.json),
+        Command::When(args) => (ledger::when::main(args), args.json),
+        Command::Audit(args) => (ledger::audit::main(args), args.json),
+        Command::Replay(args) => (ledger::replay::main(args), args.json),
         Command::Tune(args) => (tune::main(args), args.json),
         Command::Doctor(args) => (doctor::main(args), args.json),
         Command::Stages(args) => (stages::main(args), args.json),

@@ -1,7 +1,8 @@
 //! The records from which delivered rows were made.
 
+use std::collections::HashSet;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
@@ -71,6 +72,37 @@ struct SourceAt<'a> {
     records: &'a dyn Records,
 }
 
+impl SourceAt<'_> {
+    fn record_at(&self, file: &Path, record: u64) -> Option<u64> {
+        let (records, mut first) = (self.records.records()?, 0);
+        while first < records {
+            let Some((path, number)) = self.records.record_place(first) else {
+                return (file == Path::new(self.name) && record < records).then_some(record);
+            };
+            let index = record.checked_sub(number).and_then(|ahead| first.checked_add(ahead));
+            let index = index.filter(|&index| index < records && path.ends_with(file));
+            if let Some(index) = index.filter(|&index| self.is_at(index, &path, record)) {
+                return Some(index);
+            }
+            // Files follow each other: the next file begins at the first record with another path.
+            let (mut here, mut there) = (first, records);
+            while there - here > 1 {
+                let middle = here + (there - here) / 2;
+                match self.records.record_place(middle)?.0 == path {
+                    true => here = middle,
+                    false => there = middle,
+                }
+            }
+            first = there;
+        }
+        None
+    }
+
+    fn is_at(&self, index: u64, path: &Path, record: u64) -> bool {
+        self.records.record_place(index).is_some_and(|(found, number)| found == path && number == record)
+    }
+}
+
 impl<'a> Tracer<'a> {
     /// Lists the borders and sources of `stream`.
     pub(crate) fn new(stream: &'a dyn Stage) -> Self {
@@ -116,6 +148,26 @@ impl<'a> Tracer<'a> {
             rows.last_mut().into_iter().for_each(|last| last.segments.extend(segment.clone()));
         }
         rows
+    }
+
+    /// Returns true if a planned batch has one of `records`: the stage id of a source, and a record's number in the source.
+    pub(crate) fn has(&self, batch: &PlannedBatch, records: &HashSet<(usize, u64)>) -> bool {
+        let ids = batch.rows.ids();
+        (0..).zip(&self.prefixes).any(|(border, prefix)| {
+            let indices: Vec<u64> = ids.iter().filter(|id| id.border == border).map(|id| id.index).collect();
+            let found = Upcoming::follow(&indices, |next| prefix.will_read(next));
+            let is_one = |found: &Found| {
+                let mut stages = self.sources.iter().filter(|source| source.address == found.source);
+                stages.any(|source| records.contains(&(source.stage, found.record)))
+            };
+            found.iter().any(is_one)
+        })
+    }
+
+    /// Returns the source, by its stage id, and the number there of record `record` of a file, whose path ends in `file`.
+    /// A source without files has its name in place of a path.
+    pub(crate) fn record_at(&self, file: &Path, record: u64) -> Option<(usize, u64)> {
+        self.sources.iter().find_map(|source| Some((source.stage, source.record_at(file, record)?)))
     }
 
     /// Returns the records of an element, in order.

@@ -1,9 +1,21 @@
-//! Run logs: a line for each start and resume of a run and for every 1,000 batches.
+//! Run logs: a line for each start and resume of a run and for every 1,000 batches, and searches by plans.
 //!
-//! A stream is a pure function of its pipeline and its position. A log therefore contains positions only.
+//! A stream is a pure function of its pipeline and its position. A log therefore contains positions only. [`which`](crate::ledger::which)
+//! plans the batches after a logged position and finds the records of a batch, and [`when`](crate::ledger::when) finds the batches of
+//! records. [`audit`](crate::ledger::audit) plans the whole run and compares its positions and digests with the log.
 
+mod audit;
 mod log;
+mod replay;
+#[cfg(test)]
+mod tests;
+mod when;
+mod which;
 mod writer;
 
+pub use audit::{Audited, audit};
 pub use log::{Entry, Event, Line, Run, RunLog};
+pub(crate) use replay::Replay;
+pub use when::{Seen, when};
+pub use which::{Step, which};
 pub(crate) use writer::{Batch, Ledger};

@@ -20,6 +20,7 @@ use super::interpreter::detached;
 use super::iterator::PyDatasetIterator;
 use super::json;
 use super::keys;
+use super::ledger::Logged;
 use super::loader_options::LoaderOptions;
 use super::map_dataset::PyMapDataset;
 use super::missing::missing;
@@ -414,6 +415,38 @@ impl PyIterDataset {
     ///         keys.
     fn make_keys<'py>(slf: &Bound<'py, Self>, folder: PathBuf) -> PyResult<Vec<Bound<'py, PyDict>>> {
         keys::make(slf.as_any(), &slf.get().0.dataset(), folder)
+    }
+
+    /// Returns the records of a batch of a logged run, as `gristmill which` prints them. Plans at most 1,000 batches.
+    ///
+    /// Args:
+    ///     log (str | PathLike[str]): The run log, which `loader(ledger=…)` writes.
+    ///     step (int): The number of the global batch, from 0.
+    ///     keys (str | PathLike[str] | None): The folder of key files. Without keys, records are evaluated if necessary.
+    ///
+    /// Returns:
+    ///     A dict with `step`, `planned_from`, and `rows` as in `DatasetIterator.lineage`.
+    #[pyo3(signature = (log, step, *, keys=None))]
+    fn which<'py>(
+        slf: &Bound<'py, Self>,
+        log: PathBuf,
+        step: u64,
+        keys: Option<PathBuf>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Logged::open(slf.as_any(), log, keys)?.which(slf.py(), &slf.get().0.dataset(), step)
+    }
+
+    /// Plans a logged run again and compares it with its log, as `gristmill audit` does.
+    ///
+    /// Args:
+    ///     log (str | PathLike[str]): The run log, which `loader(ledger=…)` writes.
+    ///     keys (str | PathLike[str] | None): The folder of key files. Without keys, records are evaluated if necessary.
+    ///
+    /// Returns:
+    ///     The numbers of planned `batches`, and of compared `positions` and `digests`.
+    #[pyo3(signature = (log, *, keys=None))]
+    fn audit<'py>(slf: &Bound<'py, Self>, log: PathBuf, keys: Option<PathBuf>) -> PyResult<Bound<'py, PyAny>> {
+        Logged::open(slf.as_any(), log, keys)?.audit(slf.py(), &slf.get().0.dataset())
     }
 
     #[doc = shared_docs!(element_spec)]

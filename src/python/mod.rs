@@ -38,6 +38,7 @@ mod iter_dataset;
 mod iterator;
 mod json;
 mod keys;
+mod ledger;
 mod loader_options;
 mod map_dataset;
 mod maps;

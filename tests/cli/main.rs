@@ -10,6 +10,7 @@ mod convert;
 mod doctor;
 mod help;
 mod hosts;
+mod ledger;
 mod pictures;
 mod plan;
 mod snapshots;

@@ -286,6 +286,10 @@ fn what_the_commands_are() {
       index            Builds indices of text, TFRecord and tar files ahead of a run
       hash             Adds up row digests of several hosts or runs
       verify           Reads everything and lists what is damaged
+      which            Shows the records of a batch of a logged run
+      when             Shows every batch of a logged run that has a record
+      audit            Plans a logged run again and compares it with its log
+      replay           Writes batches of a logged run again, with their records
       tune             Finds the number of threads and the memory that a pipeline needs
       doctor           Checks this machine, and prints the command that fixes each problem
       stages           Lists the sources and stages that a pipeline file can name

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::floors::all_files;
 
 /// Folders that were rewritten.
-const FOLDERS: [&str; 22] = [
+const FOLDERS: [&str; 23] = [
     "src/cli",
     "src/consumer",
     "src/dataset",
@@ -13,6 +13,7 @@ const FOLDERS: [&str; 22] = [
     "src/element",
     "src/exec",
     "src/keys",
+    "src/ledger",
     "src/live",
     "src/loader",
     "src/pack",

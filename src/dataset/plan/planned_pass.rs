@@ -101,6 +101,14 @@ impl<D: IterDataset> PlannedPass<D> {
         Ok(Some(PlannedBatch { is_element, ..PlannedBatch::new(rows, &*plan.make, spans)? }))
     }
 
+    /// Returns the position after the last planned element.
+    pub(crate) fn state(&self) -> <D::Iter as DatasetIterator>::State {
+        match &self.inner {
+            Inner::Batches(pass) => pass.state(),
+            Inner::Elements(plan) => plan.pass.state(),
+        }
+    }
+
     /// Moves to `state`, a state of any pass over the stream.
     ///
     /// # Errors

@@ -1,0 +1,137 @@
+//! Plans of the batches of a logged run.
+
+use std::sync::Arc;
+
+use super::log::{Line, Run, RunLog};
+use crate::checkpoint::{Checkpoint, Identity};
+use crate::cx::Cx;
+use crate::dataset::iter::DatasetIterator;
+use crate::dataset::{IterDataset, PlannedBatch, PlannedPass, Stage};
+use crate::error::{Error, Result};
+use crate::keys::KeySource;
+
+type StateOf<D> = <<D as IterDataset>::Iter as DatasetIterator>::State;
+
+/// A pass that plans the batches of a logged run, from any logged position on.
+pub(crate) struct Replay<'a, D: IterDataset> {
+    log: &'a RunLog,
+    identity: Identity,
+    /// The files of each source, by stage id.
+    files: Vec<(usize, Vec<String>)>,
+    /// The run whose files and stages were compared last.
+    checked: Option<Arc<Run>>,
+    pass: PlannedPass<D>,
+    cx: Cx,
+    /// Number of the next batch.
+    next: u64,
+}
+
+impl<'a, D: IterDataset> Replay<'a, D> {
+    /// Starts a pass over the run of `log`, whose pipeline is `dataset`. Keys that `keys` lacks are computed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the pipeline has no plan.
+    pub(crate) fn start(dataset: &D, log: &'a RunLog, keys: Option<Arc<dyn KeySource>>) -> Result<Self> {
+        let (identity, files) = (Identity::of(dataset), (dataset as &dyn Stage).source_files(usize::MAX));
+        let pass = PlannedPass::start(dataset, keys)?;
+        Ok(Self { log, identity, files, checked: None, pass, cx: Cx::default(), next: 0 })
+    }
+
+    /// Compares the source files and the stages of a logged run with the pipeline.
+    ///
+    /// # Errors
+    /// [`ErrorKind::State`](crate::ErrorKind::State) with the first file or stage that differs.
+    fn check(&mut self, line: &Line) -> Result<()> {
+        if self.checked.as_ref().is_none_or(|checked| !Arc::ptr_eq(checked, &line.run)) {
+            same_files(&line.run.sources, &self.files)?;
+            line.checkpoint().check(&self.identity)?;
+            self.checked = Some(line.run.clone());
+        }
+        Ok(())
+    }
+
+    /// Moves to a logged position.
+    ///
+    /// # Errors
+    /// [`ErrorKind::State`](crate::ErrorKind::State) if a source file or a stage has changed since the run.
+    pub(crate) fn restore(&mut self, line: &Line) -> Result<()> {
+        self.check(line)?;
+        let state: StateOf<D> = serde_json::from_value(line.entry.state.clone()).map_err(|e| {
+            Error::state(format!("the run log's state does not have the shape of this pipeline's state: {e}"))
+        })?;
+        self.next = line.entry.at_batch;
+        self.pass.restore(state, &mut self.cx)
+    }
+
+    /// Moves to batch number `batch`: to the last logged position before it, and on by plans.
+    ///
+    /// # Errors
+    /// Errors of the plan, and [`ErrorKind::Config`](crate::ErrorKind::Config) if the stream ends earlier.
+    pub(crate) fn go_to(&mut self, batch: u64) -> Result<()> {
+        self.restore(self.log.before(batch)?)?;
+        while self.next < batch {
+            if self.plan(false)?.is_none() {
+                return Err(Error::config(format!(
+                    "the stream ends before batch {batch}, after {} batches",
+                    self.next
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Plans the next batch. Returns `None` at the end. With `spans`, the plan contains the cells of members.
+    ///
+    /// # Errors
+    /// Errors of the plan.
+    pub(crate) fn plan(&mut self, spans: bool) -> Result<Option<PlannedBatch>> {
+        let planned = self.pass.next(spans, &mut self.cx)?;
+        self.next += u64::from(planned.is_some());
+        Ok(planned)
+    }
+
+    /// Plans the last batch again, with the cells of its members. `before` is the state before the batch.
+    ///
+    /// # Errors
+    /// Errors of the plan.
+    pub(crate) fn plan_again(&mut self, before: StateOf<D>) -> Result<Option<PlannedBatch>> {
+        self.pass.restore(before, &mut self.cx)?;
+        self.pass.next(true, &mut self.cx)
+    }
+
+    /// Returns the state before the next batch.
+    pub(crate) fn state(&self) -> StateOf<D> {
+        self.pass.state()
+    }
+
+    /// Returns the number of the next batch.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Returns the position before the next batch as a checkpoint.
+    ///
+    /// # Errors
+    /// [`ErrorKind::State`](crate::ErrorKind::State) if JSON cannot hold the state.
+    pub(crate) fn checkpoint(&self) -> Result<Checkpoint> {
+        self.identity.at(self.next, &self.pass.state())
+    }
+}
+
+/// Compares the source files of a logged run with the present files.
+///
+/// # Errors
+/// [`ErrorKind::State`](crate::ErrorKind::State) with the first file that differs.
+fn same_files(were: &[(usize, Vec<String>)], are: &[(usize, Vec<String>)]) -> Result<()> {
+    for ((stage, was), (_, is)) in were.iter().zip(are) {
+        if let Some(at) = (0..was.len().max(is.len())).find(|&at| was.get(at) != is.get(at)) {
+            let side =
+                |files: &[String]| files.get(at).map_or_else(|| "missing".to_owned(), |file| format!("`{file}`"));
+            let (was, is) = (side(was), side(is));
+            let text = format!("a file of source {stage} has changed since the run: it was {was} and is {is}");
+            return Err(Error::state(text)
+                .help("restore the files of the run, whose names, sizes and hashes are in the run log"));
+        }
+    }
+    Ok(())
+}

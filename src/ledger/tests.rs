@@ -1,0 +1,187 @@
+//! Run logs of random runs, compared with a twin that records the lineage of each batch.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::{Event, RunLog, audit, when, which};
+use crate::dataset::map::{Mix, Source};
+use crate::dataset::{Lineage, Remainder};
+use crate::element::{Array, Element};
+use crate::keys::Recompute;
+use crate::pack::{BinPackOptions, ConcatPackOptions, OverLong, RowSpec, WindowPackOptions};
+use crate::part::Part;
+use crate::prelude::*;
+use crate::{BoxIter, Checkpoint, Error, Loader};
+
+fn documents(lens: &[usize]) -> Source<Vec<Element>> {
+    let element = |(id, &len): (usize, &usize)| {
+        Element::new().with("tokens", Array::from_vec(vec![id as i32; len])).with("id", Array::scalar(id as i64))
+    };
+    Source::new(lens.iter().enumerate().map(element).collect())
+}
+
+/// A random pipeline of documents of these lengths.
+fn pipeline(lens: &[usize], before: usize, packs: usize, size: usize) -> BoxIter<Element> {
+    let source = || documents(lens);
+    let id = |element: &Element| element.array("id").unwrap().as_slice::<i64>().unwrap()[0];
+    let stream = match before {
+        0 => source().shuffle(7).repeat(3).to_iter().boxed(),
+        1 => source().shuffle(3).repeat(2).to_iter().filter(move |element| id(element) % 3 != 0).boxed(),
+        2 => Mix::new(vec![source().shuffle(5).boxed(), source().shuffle(9).boxed()]).to_iter().boxed(),
+        3 => source().to_iter().flat_map(|element| vec![element.clone(), element]).boxed(),
+        _ => source().shuffle(1).to_iter().window_shuffle(5, 2).repeat(2).boxed(),
+    };
+    let rows = RowSpec::from(12);
+    let bins = BinPackOptions::new(rows.clone(), size).over_long(OverLong::Split);
+    let packed = match packs {
+        0 => stream.first_fit_pack(bins).boxed(),
+        1 => stream.window_pack(WindowPackOptions::new(rows).window(size).over_long(OverLong::Split)).boxed(),
+        2 => stream.concat_then_split_pack(ConcatPackOptions::new(rows)).boxed(),
+        _ => {
+            let only_id = |element: Element| Element::new().with("id", element.array("id").unwrap().clone());
+            return stream.map(only_id).batch(3).boxed();
+        }
+    };
+    packed.batch_with(2, Remainder::Drop).boxed()
+}
+
+fn loader(
+    ds: &BoxIter<Element>,
+    part: Part,
+    log: Option<&Path>,
+    state: Option<Checkpoint>,
+) -> Loader<BoxIter<Element>> {
+    let mut builder = ds.clone().loader().part(part).keys(Recompute);
+    if let Some(log) = log {
+        builder = builder.ledger(log);
+    }
+    if let Some(state) = state {
+        builder = builder.resume(state);
+    }
+    builder.build().unwrap()
+}
+
+/// The lineage of each global batch, from a run without a log.
+fn twin(ds: &BoxIter<Element>) -> Vec<Vec<Lineage>> {
+    let (mut running, mut all) = (ds.clone().loader().build().unwrap(), Vec::new());
+    while running.next().transpose().unwrap().is_some() {
+        all.push(running.lineage().unwrap());
+    }
+    all
+}
+
+/// Runs to the end with a log. After each number of batches in `kills`, the run is killed and resumes at an earlier state.
+fn run(ds: &BoxIter<Element>, log: &Path, part: &Part, kills: &[(usize, usize)]) {
+    let mut state = None;
+    for &(more, back) in kills {
+        let mut running = loader(ds, part.clone(), Some(log), state.clone());
+        for number in 0..more {
+            if running.next().transpose().unwrap().is_none() {
+                return;
+            }
+            if number + back < more {
+                state = Some(running.state().unwrap());
+            }
+        }
+    }
+    let mut running = loader(ds, part.clone(), Some(log), state);
+    while running.next().transpose().unwrap().is_some() {}
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// `which` finds the records of each batch, `when` each batch of a record, and `audit` no difference: in all epochs, across
+    /// resumes, and from the log of any first part.
+    #[test]
+    fn searches_find_the_lineage_of_the_run(
+        lens in prop::collection::vec(1usize..30, 4..40),
+        before in 0..5usize,
+        packs in 0..4usize,
+        size in 1usize..12,
+        parts in 1..3usize,
+        kills in prop::collection::vec((0..20usize, 0..9usize), 0..3),
+    ) {
+        let parts = if packs == 3 { 1 } else { parts };
+        let ds = pipeline(&lens, before, packs, size);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.ledger");
+        let twin = twin(&ds);
+        run(&ds, &path, &Part::of(0, parts), &kills);
+        let log = RunLog::open(&path).unwrap();
+        prop_assert_eq!((log.batches(), log.lines().last().unwrap().entry.event), (twin.len() as u64, Event::End));
+
+        let audited = audit(&ds, &log, None).unwrap();
+        prop_assert_eq!(audited.batches, twin.len() as u64);
+        prop_assert!(twin.is_empty() || packs == 3 || audited.digests > 0, "{:?}", audited);
+        for (step, rows) in (0..).zip(&twin).step_by(twin.len() / 9 + 1) {
+            let found = which(&ds, &log, step, None).unwrap();
+            prop_assert_eq!(&found.rows, rows, "batch {}", step);
+            prop_assert!(step - found.planned_from <= 7);
+        }
+        let last = twin.len() as u64;
+        prop_assert!(which(&ds, &log, last, None).is_err());
+
+        let all = || twin.iter().enumerate().flat_map(|(step, rows)| rows.iter().map(move |row| (step as u64, row)));
+        let records: HashSet<(usize, u64)> = [(0, 0), (0, 3), (2, 2)].into();
+        let expected: Vec<_> = all()
+            .flat_map(|(step, row)| row.segments.iter().map(move |segment| (step, row.row, segment.clone())))
+            .filter(|(.., segment)| records.contains(&(segment.stage, segment.index)))
+            .collect();
+        let seen = when(&ds, &log, &records, 0..last, None).unwrap();
+        prop_assert_eq!(seen.into_iter().map(|seen| (seen.step, seen.row, seen.segment)).collect::<Vec<_>>(), expected);
+    }
+}
+
+#[test]
+fn a_changed_function_and_a_changed_pipeline_are_found() {
+    let ds = |most: i64| {
+        let id = |element: &Element| element.array("id").unwrap().as_slice::<i64>().unwrap()[0];
+        let stream = documents(&[3, 5, 4, 6, 2, 7, 3, 8]).shuffle(1).repeat(9).to_iter();
+        stream.filter(move |element| id(element) < most).window_pack(WindowPackOptions::new(12)).batch(1)
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.ledger");
+    ds(9).loader().ledger(&path).build().unwrap().for_each(drop);
+    let log = RunLog::open(&path).unwrap();
+    assert!(audit(&ds(9), &log, Some(Arc::new(Recompute))).unwrap().positions > 2);
+    // A fingerprint does not contain the function.
+    let error = audit(&ds(7), &log, None).unwrap_err();
+    assert!(error.message().starts_with("batches 0 to 7 of the run differ from their plan: "), "{error}");
+    let other = documents(&[3; 8]).shuffle(2).to_iter().batch(1);
+    let error = which(&other, &log, 0, None).unwrap_err();
+    assert!(error.message().contains("shuffle(seed=1)"), "{error}");
+}
+
+#[test]
+fn a_torn_line_is_replaced_and_another_file_is_refused() {
+    let ds = || documents(&[3; 30]).to_iter().batch(1);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.ledger");
+    let mut running = ds().loader().ledger(&path).build().unwrap();
+    running.by_ref().take(9).for_each(drop);
+    let (state, whole) = (running.state().unwrap(), std::fs::read(&path).unwrap());
+    std::fs::write(&path, &whole[..whole.len() - 5]).unwrap();
+    let mut resumed = ds().loader().ledger(&path).resume(state).build().unwrap();
+    let log = RunLog::open(&path).unwrap();
+    assert_eq!(log.lines().iter().map(|line| line.entry.at_batch).collect::<Vec<_>>(), [0, 9]);
+    // The second list of equal sources is left out.
+    assert!(log.lines()[1].entry.run.as_ref().unwrap().sources.is_empty());
+    resumed.next().unwrap().unwrap();
+    // A move writes a line, too.
+    resumed.back(1).unwrap();
+    resumed.by_ref().for_each(drop);
+    let log = RunLog::open(&path).unwrap();
+    assert_eq!(log.lines().iter().map(|line| line.entry.at_batch).collect::<Vec<_>>(), [0, 9, 9, 14, 21, 28, 30]);
+    assert_eq!(audit(&ds(), &log, None).unwrap().positions, 6);
+
+    let text = folder.path().join("notes.txt");
+    std::fs::write(&text, "some notes").unwrap();
+    let refused = |path: &Path| -> Error { ds().loader().ledger(path).build().unwrap_err() };
+    assert!(refused(&text).message().ends_with("exists and is not a run log, so it is not extended"));
+    assert_eq!(std::fs::read_to_string(&text).unwrap(), "some notes");
+    assert!(refused(Path::new("s3://bucket/run.ledger")).message().starts_with("a run log is a local file"));
+}
