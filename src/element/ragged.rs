@@ -118,10 +118,11 @@ impl Ragged {
     /// Reads the cells of `rows`, so that they are in the cache before they are copied.
     ///
     /// The processor overlaps these reads, because none of them depends on another. Copies of scattered rows would each
-    /// wait for main memory.
-    pub(crate) fn touch(&self, rows: Range<usize>) {
+    /// wait for main memory. If `scattered` is true, rows directly after the previous row are not read: the processor
+    /// reads ahead of their copies.
+    pub(crate) fn touch(&self, rows: Range<usize>, scattered: bool) {
         for column in &self.columns {
-            rows.clone().for_each(|row| touch(column.cells(row)));
+            rows.clone().filter(|&row| !(scattered && column.follows(row))).for_each(|row| touch(column.cells(row)));
         }
     }
 
@@ -196,6 +197,14 @@ impl RaggedColumn {
         // Empty rows may have no memory.
         let bytes = self.memory.get(memory as usize).map_or(&[][..], Buffer::as_bytes);
         &bytes[start..start + cells as usize * self.cell]
+    }
+
+    /// Returns true if a row lies directly after the previous row.
+    #[inline]
+    fn follows(&self, row: usize) -> bool {
+        let Some(before) = row.checked_sub(1).map(|before| self.places[before]) else { return false };
+        let place = self.places[row];
+        (before.memory, before.start + before.cells as usize * self.cell) == (place.memory, place.start)
     }
 
     fn array(&self, row: usize) -> Result<Array> {

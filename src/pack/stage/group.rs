@@ -229,7 +229,7 @@ impl<I: DatasetIterator<Item: PackItem>> GroupPackIter<I> {
         let Self { parent, plan, stage, packer, start, members, .. } = self;
         let Some((columns, kernel)) = packer else { return Ok(None) };
         let Some(names) = columns.names_of_rows() else { return Ok(None) };
-        while let Some(NextRows { ragged, rows, number: first }) = parent.next_rows(names, cx) {
+        while let Some(NextRows { ragged, rows, number: first }) = parent.next_rows(names, false, cx) {
             if !columns.takes(ragged) {
                 return Ok(None);
             }

@@ -170,7 +170,7 @@ impl<T> Sequences<T> {
     #[inline]
     pub(super) fn touch(&self, at: usize) {
         if let Some(Entry { place: Place::View { view, row }, .. }) = self.entries.get(at) {
-            self.views.at(*view).touch(*row..*row + 1);
+            self.views.at(*view).touch(*row..*row + 1, false);
         }
     }
 

@@ -79,8 +79,9 @@ impl<I: DatasetIterator> Tracked<I> {
 
     /// Returns the next elements as rows of the columns `names`, up to the next kept state.
     ///
-    /// Returns `None` if the parent cannot yield rows. Only [taken](Self::take) rows are consumed.
-    pub(super) fn next_rows(&mut self, names: &[Name], cx: &mut Cx) -> Option<NextRows<'_>> {
+    /// Returns `None` if the parent cannot yield rows. Only [taken](Self::take) rows are consumed. `keeps` is true if
+    /// the rows are not copied at once.
+    pub(super) fn next_rows(&mut self, names: &[Name], keeps: bool, cx: &mut Cx) -> Option<NextRows<'_>> {
         if self.rows.as_ref().is_none_or(|open| open.taken == open.ragged.len()) {
             self.pass();
             self.rows = None;
@@ -93,7 +94,7 @@ impl<I: DatasetIterator> Tracked<I> {
         let rows = *taken..ragged.len().min(taken.saturating_add(until));
         // Copied cells are in the cache already.
         if *touched < rows.end && ragged.is_view() {
-            ragged.touch(*touched..rows.end);
+            ragged.touch(*touched..rows.end, !keeps);
             *touched = rows.end;
         }
         Some(NextRows { ragged, rows, number: self.next })

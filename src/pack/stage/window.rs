@@ -162,7 +162,7 @@ impl<I: DatasetIterator<Item: PackItem>> WindowPackIter<I> {
         let Some(packer) = packer.as_mut().filter(|_| *first_piece == 0 && entering.is_none()) else { return Ok(()) };
         let Some(names) = packer.columns.names_of_rows().cloned() else { return Ok(()) };
         while !packer.planner.is_full()
-            && let Some(NextRows { ragged, rows, number: first }) = parent.next_rows(&names, cx)
+            && let Some(NextRows { ragged, rows, number: first }) = parent.next_rows(&names, true, cx)
         {
             if !packer.columns.takes(ragged) {
                 return Ok(());
