@@ -1,6 +1,7 @@
 //! Read and write rates of rows in Parquet and Arrow files. The limit is the decoder or encoder of the `parquet` or
 //! `arrow` crate, which yields columns and no rows. The limit for batches is the decoder plus a hand-written loop that
-//! copies each batch out of its columns.
+//! copies each batch out of its columns. Also measures packing from columns of token ids, beside a packing kernel that
+//! reads slices of one list.
 //!
 //! `cargo bench -p benches --bench columns --no-default-features --features arrow,parquet [-- NAME …]`. CPU time of one
 //! thread, median of five rounds. The files are in the page cache.
@@ -16,17 +17,23 @@ use arrow_array::{Array as _, ArrayRef, RecordBatch};
 use arrow_ipc::reader::FileReader;
 use arrow_schema::DataType;
 use gristmill::dataset::map::{RandomAccess, Source};
+use gristmill::pack::{
+    BinPackOptions, ConcatPackOptions, Feature, GroupOptions, GroupPacker, Packing, Placed, RowSpec, WindowPackOptions,
+};
 use gristmill::source::{
     Arrow, ArrowCompression, ArrowWriter, ArrowWriterOptions, Parquet, ParquetCompression, ParquetWriter,
     ParquetWriterOptions,
 };
 use gristmill::{
-    Array, BoxMap, Buffer, DType, DatasetIterator, Element, IterDataset, MapDatasetExt, Result, Runtime, Value,
+    Array, BoxIter, BoxMap, Buffer, DType, DatasetIterator, Element, IterDataset, IterDatasetExt, MapDatasetExt,
+    Result, Runtime, Value,
 };
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 #[path = "support/cpu_clock.rs"]
 mod cpu_clock;
+#[path = "support/lengths.rs"]
+mod lengths;
 #[path = "support/median.rs"]
 mod median;
 #[path = "support/wanted.rs"]
@@ -51,6 +58,9 @@ fn main() -> Result<()> {
     }
     if wanted("activations") {
         activations()?;
+    }
+    if wanted("packing") {
+        packing(dir.path())?;
     }
     Ok(())
 }
@@ -277,5 +287,65 @@ fn activations() -> Result<()> {
         });
         println!("{name:48} {:>9.0} {:>9.1}", 2.0 * bytes as f64 / time / 1e6, 50.0 * size as f64 / bytes as f64);
     }
+    Ok(())
+}
+
+/// Tokens of a packed row.
+const PACKED: usize = 1024;
+
+/// Reports sequences/s of one thread, from columns of token ids to packed rows. Lengths are as in the bench `pack`.
+fn packing(dir: &Path) -> Result<()> {
+    let lens = lengths::log_normal(1 << 16, 220.0, 1.0, PACKED);
+    let tokens: Vec<i32> = (0..lens.iter().sum::<usize>() as i32).collect();
+    let sequences = || {
+        let mut rest = tokens.as_slice();
+        lens.iter().map(move |&len| rest.split_off(..len).expect("a sequence"))
+    };
+    let (arrow, out) = create(dir, "ids.arrow");
+    let mut writer = ArrowWriter::new(out, ArrowWriterOptions::new())?;
+    sequences().try_for_each(|ids| writer.write(&Element::new().with("tokens", Array::from_vec(ids.to_vec()))))?;
+    drop(writer.finish()?.into_inner().expect("a file"));
+    let (parquet, out) = create(dir, "ids.parquet");
+    let mut writer = ParquetWriter::new(out, ParquetWriterOptions::new().compression(ParquetCompression::None))?;
+    sequences().try_for_each(|ids| writer.write(&Element::new().with("tokens", Array::from_vec(ids.to_vec()))))?;
+    drop(writer.finish()?.into_inner().expect("a file"));
+
+    let mut packer = GroupPacker::new(&[Feature::new("tokens", PACKED)], GroupOptions::new(64))?;
+    let kernel = cpu(|| {
+        for ids in sequences() {
+            if packer.push(&[bytemuck::cast_slice(ids)]).expect("a sequence") == Placed::Full {
+                drop(black_box(packer.finish()));
+                packer.push(&[bytemuck::cast_slice(ids)]).expect("an empty group");
+            }
+        }
+    });
+    println!("packing, thousand sequences/s; first-fit kernel on slices: {:.0}", rate(lens.len() as u64, kernel));
+    println!("{:48} {:>9} {:>9} {:>9} {:>9}", "", "rows", "concat", "first fit", "window");
+    let rows = || RowSpec::new([("tokens", PACKED)]);
+    let speed = |ds: &BoxIter<Element>| {
+        let run = Runtime::inline();
+        let seconds = cpu(|| {
+            let (mut iter, mut cx) = (ds.iter(&run).expect("a pass"), run.cx());
+            while let Some(row) = iter.next(&mut cx).expect("a row") {
+                drop(black_box(row));
+            }
+        });
+        rate(lens.len() as u64, seconds)
+    };
+    let report = |what: &str, source: &BoxMap<Element>| {
+        let stream = || source.clone().to_iter();
+        let pipelines = [
+            stream().boxed(),
+            stream().concat_then_split_pack(ConcatPackOptions::new(rows())).boxed(),
+            stream().first_fit_pack(BinPackOptions::new(rows(), 64)).boxed(),
+            stream().window_pack(WindowPackOptions::new(rows())).boxed(),
+        ];
+        let [elements, concat, first_fit, window] = pipelines.each_ref().map(speed);
+        println!("{what:48} {elements:>9.0} {concat:>9.0} {first_fit:>9.0} {window:>9.0}");
+    };
+    report("Arrow, mapped", &Source::new(Arrow::open(&arrow)?).boxed());
+    report("Arrow, mapped, shuffled", &Source::new(Arrow::open(&arrow)?).boxed().shuffle(1).boxed());
+    report("Parquet, not compressed", &Source::new(Parquet::options().cache_bytes(1).open(&parquet)?).boxed());
+    report("Parquet, not compressed, kept", &Source::new(Parquet::open(&parquet)?).boxed());
     Ok(())
 }
