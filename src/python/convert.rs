@@ -229,16 +229,6 @@ pub(crate) fn chain<T: Send + 'static, U: Send + 'static>(
     convert_chain(chain, convert, false)
 }
 
-/// Converts the elements of native stages to items.
-pub(crate) fn native_map(ds: BoxMap<Element>) -> BoxMap<Item> {
-    Native(ds).boxed()
-}
-
-/// Converts elements with one field of bytes to Python's `bytes`.
-pub(crate) fn native_bytes(ds: BoxMap<Element>) -> BoxMap<Item> {
-    Converted { inner: ds, convert: to_bytes, releases: true, object: None }.boxed()
-}
-
 /// Converts elements with one field of bytes, of a chain, to Python's `bytes`.
 pub(crate) fn native_bytes_chain(chain: Chain) -> Chain<Item> {
     convert_chain(chain, to_bytes, true)
@@ -247,8 +237,8 @@ pub(crate) fn native_bytes_chain(chain: Chain) -> Chain<Item> {
 /// Converts the elements of a native chain to items.
 pub(crate) fn native_chain(chain: Chain) -> Chain<Item> {
     match chain {
-        Chain::Map(ds) => Chain::Map(native_map(ds)),
-        Chain::Stream(ds, border) => Chain::Stream(native_map(ds), border),
+        Chain::Map(ds) => Chain::Map(Native(ds).boxed()),
+        Chain::Stream(ds, border) => Chain::Stream(Native(ds).boxed(), border),
         chain => convert_chain(chain, |element| Ok(Item::Element(element)), true),
     }
 }

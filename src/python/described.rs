@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple, PyType};
 use pyo3::{IntoPyObjectExt, PyClass};
 
+use super::dataset::Dataset;
 use super::iter_dataset::PyIterDataset;
 use super::map_dataset::PyMapDataset;
 use super::with_options;

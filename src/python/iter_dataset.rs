@@ -12,6 +12,7 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 use super::arguments;
 use super::batching::{Batching, Rest};
 use super::callable::Callable;
+use super::dataset::Dataset;
 use super::error::OrRaise;
 #[cfg(feature = "cli")]
 use super::explain::{self, PyExplanation};
@@ -25,21 +26,20 @@ use super::loader_options::LoaderOptions;
 use super::map_dataset::PyMapDataset;
 use super::missing::missing;
 use super::mixing::Parts;
+use super::pipeline::{Pipeline, behind};
 use super::recipe::{self, Recipe};
 use super::shared_docs::shared_docs;
 use super::stream_source::PythonStream;
-use super::streams::{Streams, behind};
+use crate::dataset::IterDatasetExt;
 use crate::dataset::iter::{BadRecords, ZipLength, interleave, interleave_from};
-use crate::dataset::{BoxIter, IterDatasetExt};
-use crate::spec::Pipeline;
-use crate::spec::chain::Chain;
+use crate::spec;
 use crate::spec::node::Tree;
 
 /// A stream: its elements are read in order, and its state is small. `loader` chooses the executor, which changes
 /// no element.
 #[pyclass(name = "IterDataset", module = "gristmill", frozen)]
 #[derive(Debug)]
-pub(crate) struct PyIterDataset(Streams, Recipe);
+pub(crate) struct PyIterDataset(Pipeline, Recipe);
 
 type Keywords<'py> = Bound<'py, PyDict>;
 
@@ -55,7 +55,9 @@ impl PyIterDataset {
     ///     IoError: A file cannot be opened or read.
     #[staticmethod]
     fn from_file(py: Python<'_>, path: std::path::PathBuf) -> PyResult<Self> {
-        detached(py, || Ok(Streams::native_stream(Pipeline::from_file(path)?.build()?))).or_raise(py).map(Self::of)
+        detached(py, || Ok(Pipeline::native_stream(spec::Pipeline::from_file(path)?.build()?)))
+            .or_raise(py)
+            .map(Self::of)
     }
 
     /// Reads a stream written in Python. Each `iter(source)` starts a pass.
@@ -77,7 +79,7 @@ impl PyIterDataset {
     fn source(py: Python<'_>, source: &Bound<'_, PyAny>, epochs: Option<u64>) -> PyResult<Self> {
         let source = PythonStream::new(source, epochs)?;
         let object = source.object();
-        Self::calling(py, Streams::Items(Chain::Iter(source.boxed())), object)
+        Self::calling(py, Pipeline::stream_of(source), object)
     }
 
     /// Makes tuples of an element of each stream.
@@ -93,7 +95,7 @@ impl PyIterDataset {
     #[pyo3(signature = (datasets, *, strict=true))]
     fn zip(py: Python<'_>, datasets: Vec<PyRef<'_, Self>>, strict: bool) -> PyResult<Self> {
         let streams: Vec<_> = datasets.iter().map(|ds| &ds.0).collect();
-        let zipped = Streams::zip(&streams, if strict { ZipLength::Equal } else { ZipLength::Shortest });
+        let zipped = Pipeline::zip(&streams, if strict { ZipLength::Equal } else { ZipLength::Shortest });
         Self::over_all(py, zipped, datasets)
     }
 
@@ -134,7 +136,7 @@ impl PyIterDataset {
         let budget = budget.map_or(Ok(Tree::Null), |budget| arguments::value(budget, 0))?;
         let mixing = parts.mixing(py, weights, words.into_iter().chain([("budget", budget)]))?;
         let mixed = mixing.over_streams(parts.datasets.iter().map(|ds| ds.0.dataset()).collect());
-        Self::over_all(py, Streams::Items(Chain::Iter(mixed.boxed())), parts.datasets)
+        Self::over_all(py, Pipeline::stream_of(mixed), parts.datasets)
     }
 
     /// Takes an element of each of `cycle_length` streams in turn. The next stream replaces a stream that ended.
@@ -148,14 +150,14 @@ impl PyIterDataset {
     ///     ConfigError: `cycle_length` is 0.
     #[staticmethod]
     fn interleave(py: Python<'_>, datasets: &Bound<'_, PyAny>, cycle_length: usize) -> PyResult<Self> {
-        if let Ok(made) = datasets.cast::<PyMapDataset>() {
-            let lanes = interleave_from(made.get().made_streams(), cycle_length).boxed();
-            return Self::new(py, Streams::Items(Chain::Iter(lanes)));
+        if let Ok(made) = datasets.cast::<PyMapDataset>()
+            && let Some(streams) = made.get().made_streams()
+        {
+            return Self::new(py, Pipeline::stream_of(interleave_from(streams, cycle_length)));
         }
         let datasets: Vec<PyRef<'_, Self>> = datasets.extract()?;
         let streams: Vec<_> = datasets.iter().map(|ds| ds.0.dataset()).collect();
-        let streams = Streams::Items(Chain::Iter(interleave(streams, cycle_length).boxed()));
-        Self::over_all(py, streams, datasets)
+        Self::over_all(py, Pipeline::stream_of(interleave(streams, cycle_length)), datasets)
     }
 
     fn seed(&self, py: Python<'_>, seed: u32) -> PyResult<Self> {
@@ -486,6 +488,6 @@ impl PyIterDataset {
     }
 
     fn __repr__(&self) -> String {
-        format!("<gristmill.IterDataset {}>", crate::dataset::chain(&self.0.dataset()))
+        format!("<gristmill.IterDataset {}>", crate::dataset::chain(&*self.0.stage()))
     }
 }

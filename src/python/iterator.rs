@@ -24,8 +24,8 @@ use super::item::Item;
 use super::json;
 use super::owner::Owner;
 use super::part::{Given, PyPart};
+use super::pipeline::Pipeline;
 use super::report::PyReport;
-use super::streams::Streams;
 use super::warnings;
 use super::workers::Workers;
 use crate::dataset::BoxIter;
@@ -85,7 +85,7 @@ impl PyDatasetIterator {
     /// Starts a pass over the `streams` of `object`: over all rows, or over the rows of a part.
     pub(crate) fn start<'py>(
         object: &Bound<'py, PyAny>,
-        streams: &Streams,
+        streams: &Pipeline,
         setup: Setup,
     ) -> PyResult<Bound<'py, Self>> {
         let workers = if setup.workers { Workers::of(object)? } else { None };
@@ -95,7 +95,7 @@ impl PyDatasetIterator {
     /// Starts a pass whose elementwise part is evaluated by workers.
     pub(crate) fn start_with<'py>(
         object: &Bound<'py, PyAny>,
-        streams: &Streams,
+        streams: &Pipeline,
         Setup { mut how, part, deal, guard, .. }: Setup,
         workers: Option<Workers>,
     ) -> PyResult<Bound<'py, Self>> {

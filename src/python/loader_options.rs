@@ -9,7 +9,7 @@ use super::deal::GivenDeal;
 use super::error::OrRaise;
 use super::how::Setup;
 use super::iterator::PyDatasetIterator;
-use super::streams::Streams;
+use super::pipeline::Pipeline;
 use super::workers::GivenWorkers;
 use crate::spec::RunOptions;
 use crate::spec::node::Tree;
@@ -62,7 +62,7 @@ impl LoaderOptions {
     pub(super) fn start<'py>(
         self,
         object: &Bound<'py, PyAny>,
-        streams: &Streams,
+        streams: &Pipeline,
     ) -> PyResult<Bound<'py, PyDatasetIterator>> {
         self.workers.start(object, streams, self.setup)
     }

@@ -13,24 +13,22 @@ use super::arguments;
 use super::batching::Rest;
 use super::callable::Callable;
 use super::computed::Computed;
-use super::convert;
+use super::dataset::Dataset;
 use super::error::OrRaise;
 #[cfg(feature = "cli")]
 use super::explain::{self, PyExplanation};
 use super::how::Setup;
-use super::item::Item;
 use super::iter_dataset::PyIterDataset;
 use super::iterator::PyDatasetIterator;
 use super::loader_options::LoaderOptions;
-use super::maps::{Maps, Several, over, over_several};
 use super::missing::missing;
 use super::mixing::Parts;
 use super::numbers::Numbers;
+use super::pipeline::{Pipeline, Several, over, over_several};
 use super::recipe::{self, Recipe};
 use super::shared_docs::shared_docs;
 use super::source::{PythonSource, Selection};
-use super::streams::Streams;
-use crate::dataset::map::{Concatenate, Range, Select, Source, SplitSizes, ZipAll};
+use crate::dataset::map::{Concatenate, Range, Select, Source, SplitSizes};
 use crate::dataset::{INFINITE, MapDatasetExt};
 use crate::spec::by_name;
 use crate::spec::chain::Border;
@@ -40,7 +38,7 @@ use crate::spec::node::Tree;
 /// in any order.
 #[pyclass(name = "MapDataset", module = "gristmill", frozen)]
 #[derive(Debug)]
-pub(crate) struct PyMapDataset(Maps, Recipe);
+pub(crate) struct PyMapDataset(Pipeline, Recipe);
 
 type Keywords<'py> = Bound<'py, PyDict>;
 
@@ -60,7 +58,7 @@ impl PyMapDataset {
     fn range(py: Python<'_>, start: i64, stop: Option<i64>, step: i64) -> PyResult<Self> {
         let (start, stop) = stop.map_or((0, start), |stop| (start, stop));
         let range = Range::with_step(start, stop, step).or_raise(py)?;
-        Self::new(py, Maps::Items(Numbers(range).boxed()))
+        Self::new(py, Pipeline::map_of(Numbers(range)))
     }
 
     /// Reads the records of an object with `__len__` and `__getitem__`. Index `i` reads record `i % len(source)`.
@@ -79,7 +77,7 @@ impl PyMapDataset {
     fn source(py: Python<'_>, source: &Bound<'_, PyAny>) -> PyResult<Self> {
         let source = PythonSource::new(source)?;
         let object = source.object();
-        Self::calling(py, Maps::Items(Source::new(source).boxed()), object)
+        Self::calling(py, Pipeline::map_of(Source::new(source)), object)
     }
 
     /// Computes an element for each index by an object with `__len__` and `__getitem__`. `None` means that the index
@@ -98,7 +96,7 @@ impl PyMapDataset {
     fn computed(py: Python<'_>, source: &Bound<'_, PyAny>, dense: bool) -> PyResult<Self> {
         let source = Computed::new(source, dense)?;
         let object = source.object();
-        Self::calling(py, Maps::Items(source.boxed()), object)
+        Self::calling(py, Pipeline::map_of(source), object)
     }
 
     /// Takes elements of several datasets in proportion to weights, in Grain's order.
@@ -125,7 +123,8 @@ impl PyMapDataset {
     ) -> PyResult<Self> {
         let mut parts = Parts::<Self>::of(datasets)?;
         let mixing = parts.mixing(py, weights, [("at_end", Tree::Str(at_end.to_owned()))])?;
-        let mixed = over_several!(Self::several(&parts.datasets), parts => mixing.over_maps(parts).or_raise(py)?);
+        let mixed =
+            over_several!(parts.datasets.iter().map(|ds| &ds.0), parts => mixing.over_maps(parts).or_raise(py)?);
         Self::over_all(py, mixed, parts.datasets)
     }
 
@@ -138,7 +137,8 @@ impl PyMapDataset {
     ///     ConfigError: The list is empty.
     #[staticmethod]
     fn concatenate(py: Python<'_>, datasets: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
-        Self::over_all(py, over_several!(Self::several(&datasets), parts => Concatenate::new(parts)), datasets)
+        let all = over_several!(datasets.iter().map(|ds| &ds.0), parts => Concatenate::new(parts));
+        Self::over_all(py, all, datasets)
     }
 
     /// Makes tuples of the elements of datasets with equal lengths.
@@ -150,9 +150,7 @@ impl PyMapDataset {
     ///     ConfigError: The list is empty, or lengths differ.
     #[staticmethod]
     fn zip(py: Python<'_>, datasets: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
-        let zipped = ZipAll::new(datasets.iter().map(|ds| ds.0.items()).collect());
-        let maps = Maps::Items(convert::map(zipped, |items| Ok(Item::Tuple(items))));
-        Self::over_all(py, maps, datasets)
+        Self::over_all(py, Pipeline::zip_maps(Several::items(datasets.iter().map(|ds| &ds.0))), datasets)
     }
 
     /// Takes elements of several datasets in a custom order.
@@ -171,7 +169,8 @@ impl PyMapDataset {
         selection_map: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
         let order = Selection::new(selection_map)?;
-        Self::over_all(py, over_several!(Self::several(&datasets), parts => Select::new(parts, order)), datasets)
+        let chosen = over_several!(datasets.iter().map(|ds| &ds.0), parts => Select::new(parts, order));
+        Self::over_all(py, chosen, datasets)
     }
 
     fn seed(&self, py: Python<'_>, seed: u32) -> PyResult<Self> {
@@ -315,7 +314,7 @@ impl PyMapDataset {
     #[pyo3(signature = (*args, **kwargs), text_signature = "($self, transform=None, /, *, column=None, min_length=None, max_length=None, min=None, max=None, equals=None)")]
     fn filter(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Keywords<'_>>) -> PyResult<Self> {
         match super::function_argument("filter", args, kwargs)? {
-            Some(function) => Self::calling(args.py(), self.0.filter(function.clone()), function),
+            Some(function) => Self::calling(args.py(), self.0.filter(function.clone(), None), function),
             None => self.native("filter", args, kwargs),
         }
     }
@@ -336,7 +335,7 @@ impl PyMapDataset {
     fn flat_map(&self, py: Python<'_>, transform: &Bound<'_, PyAny>, max_fan_out: Option<usize>) -> PyResult<Self> {
         let max_fan_out = inside::max_fan_out(transform, max_fan_out)?;
         let function = Callable::new(transform, "flat_map")?;
-        Self::calling(py, self.0.flat_map(max_fan_out, function.clone()), function)
+        Self::calling(py, self.0.fan_out(max_fan_out, function.clone()), function)
     }
 
     /// Replaces elements that are `None` by empty slots.
@@ -379,7 +378,7 @@ impl PyMapDataset {
 
     /// Makes a stream of one epoch. Empty slots are skipped.
     fn to_iter_dataset(&self, py: Python<'_>) -> PyResult<PyIterDataset> {
-        PyIterDataset::new(py, Streams::of(&self.0, Border::default()))
+        PyIterDataset::new(py, self.0.clone().into_stream(Border::default()))
     }
 
     /// Makes a stream of one epoch, with a policy for bad records and thresholds for filters.
@@ -400,7 +399,7 @@ impl PyMapDataset {
     #[pyo3(signature = (**kwargs), text_signature = "($self, *, on_bad_record='error', bad_record_limit=None, consecutive_bad_record_limit=None, warn=None, **thresholds)")]
     fn to_iter(&self, py: Python<'_>, kwargs: Option<&Keywords<'_>>) -> PyResult<PyIterDataset> {
         let arguments = arguments::tree("to_iter", &PyTuple::empty(py), kwargs)?;
-        PyIterDataset::new(py, Streams::of(&self.0, by_name::border(arguments).or_raise(py)?))
+        PyIterDataset::new(py, self.0.clone().into_stream(by_name::border(arguments).or_raise(py)?))
     }
 
     #[pyo3(signature = (options=None, worker_init_fn=None, **kwargs))]
@@ -412,7 +411,7 @@ impl PyMapDataset {
         kwargs: Option<&Keywords<'_>>,
     ) -> PyResult<PyIterDataset> {
         super::check_workers(py, options, worker_init_fn, kwargs)?;
-        PyIterDataset::new(py, Streams::of(&self.0, Border::default()).cut())
+        PyIterDataset::new(py, self.0.cut())
     }
 
     #[pyo3(signature = (**options))]
@@ -420,12 +419,11 @@ impl PyMapDataset {
         slf: &Bound<'py, Self>,
         options: Option<&Keywords<'py>>,
     ) -> PyResult<Bound<'py, PyDatasetIterator>> {
-        LoaderOptions::of(slf.py(), options)?.start(slf.as_any(), &Streams::of(&slf.get().0, Border::default()))
+        LoaderOptions::of(slf.py(), options)?.start(slf.as_any(), &slf.get().0)
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDatasetIterator>> {
-        let streams = Streams::of(&slf.get().0, Border::default());
-        PyDatasetIterator::start(slf.as_any(), &streams, Setup::default())
+        PyDatasetIterator::start(slf.as_any(), &slf.get().0, Setup::default())
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -465,8 +463,7 @@ impl PyMapDataset {
     #[cfg(feature = "cli")]
     #[pyo3(signature = (*, threads=0, buffer=2))]
     fn explain(slf: &Bound<'_, Self>, threads: usize, buffer: usize) -> PyResult<PyExplanation> {
-        let streams = Streams::of(&slf.get().0, Border::default());
-        explain::explain(slf.as_any(), &streams.dataset(), threads, buffer)
+        explain::explain(slf.as_any(), &slf.get().0.dataset(), threads, buffer)
     }
 
     /// The recipe of the dataset.
@@ -488,6 +485,6 @@ impl PyMapDataset {
     }
 
     fn __repr__(&self) -> String {
-        format!("<gristmill.MapDataset {}>", crate::dataset::chain(self.0.stage()))
+        format!("<gristmill.MapDataset {}>", crate::dataset::chain(&*self.0.stage()))
     }
 }

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use super::how::Setup;
 use super::item::Item;
 use super::iterator::PyDatasetIterator;
-use super::streams::Streams;
+use super::pipeline::Pipeline;
 use crate::dataset::BoxIter;
 use crate::error::Result;
 use crate::loader::LoaderBuilder;
@@ -32,7 +32,7 @@ impl GivenWorkers {
     pub(crate) fn start<'py>(
         self,
         object: &Bound<'py, PyAny>,
-        streams: &Streams,
+        streams: &Pipeline,
         setup: Setup,
     ) -> PyResult<Bound<'py, PyDatasetIterator>> {
         PyDatasetIterator::start(object, streams, setup.with_workers(self.0))

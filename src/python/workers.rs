@@ -13,7 +13,7 @@ use super::item::Item;
 use super::iter_dataset::PyIterDataset;
 use super::iterator::PyDatasetIterator;
 use super::loader_options::processes;
-use super::streams::Streams;
+use super::pipeline::Pipeline;
 use super::{buffer, data_memory, process};
 use crate::dataset::{BoxIter, Stage};
 use crate::error::{Error, ErrorKind, Result};
@@ -62,7 +62,7 @@ impl GivenWorkers {
     pub(crate) fn start<'py>(
         self,
         object: &Bound<'py, PyAny>,
-        streams: &Streams,
+        streams: &Pipeline,
         setup: Setup,
     ) -> PyResult<Bound<'py, PyDatasetIterator>> {
         match self {

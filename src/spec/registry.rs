@@ -162,7 +162,7 @@ pub(crate) fn stage(mut chain: Chain, node: &Node, border_ahead: bool, context: 
     let Some(entry) = stages().find(|e| e.name == name) else { return Err(unknown(node, &name, line)) };
     let fields = Fields::of(&args, entry.about)?;
     if entry.starts_stream && !border_ahead {
-        chain = chain.into_stream();
+        chain = chain.into_stream(Border::default());
     }
     let indices = chain.indices();
     let chain = apply(chain, entry, &fields, context).map_err(|e| on_line(e, line))?;
@@ -171,10 +171,10 @@ pub(crate) fn stage(mut chain: Chain, node: &Node, border_ahead: bool, context: 
     if matches!(chain, Chain::Iter(_)) {
         context.indices = context.indices.or(indices);
     }
-    match &chain {
-        Chain::Map(ds) | Chain::Stream(ds, _) => context.peek(ds),
-        Chain::Lanes(..) | Chain::Iter(_) if !entry.keeps_columns => context.columns = None,
-        Chain::Lanes(..) | Chain::Iter(_) => {}
+    match chain.prefix() {
+        Some(ds) => context.peek(ds),
+        None if !entry.keeps_columns => context.columns = None,
+        None => {}
     }
     Ok(chain)
 }

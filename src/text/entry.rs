@@ -11,7 +11,7 @@ use super::{
     EngineChoice, Overflow, TextEncoder, TokenName, Tokenise, TokeniseIter, TokeniseMap, TokeniseOptions, Tokenizer,
     TokenizerOptions,
 };
-use crate::dataset::entry::chain::Chain;
+use crate::dataset::entry::chain::{Border, Chain};
 use crate::dataset::entry::prelude::*;
 use crate::declare::arguments::Kind;
 use crate::declare::node::{Node, Tree};
@@ -67,7 +67,7 @@ fn tokenise(chain: Chain, args: TokeniseArgs, at: &Site<'_>) -> Result<Chain> {
     };
     if overflow == Overflow::Chunk {
         // A text becomes any number of elements, which have no place in a dataset of random access: the stream begins.
-        return Ok(Chain::Iter(match chain.into_stream() {
+        return Ok(Chain::Iter(match chain.into_stream(Border::default()) {
             Chain::Map(ds) => ds.to_iter().tokenise_chunks(op).boxed(),
             Chain::Stream(ds, border) => border.open(ds).tokenise_chunks(op).boxed(),
             Chain::Lanes(parts, count) => {

@@ -64,25 +64,47 @@ impl<T: Send + 'static> Chain<T> {
         }
     }
 
-    /// Number of indices that the stream reads, unless it begins with a stateful stage or is endless.
-    pub(crate) fn indices(&self) -> Option<u64> {
+    /// The stages before the border, if no other stage follows them.
+    pub(crate) fn prefix(&self) -> Option<&BoxMap<T>> {
         match self {
-            Self::Map(ds) | Self::Stream(ds, _) => Some(ds.len()).filter(|&len| len < INFINITE),
+            Self::Map(ds) | Self::Stream(ds, _) => Some(ds),
             Self::Lanes(..) | Self::Iter(_) => None,
         }
     }
 
-    /// Moves the chain past the border, if it is before it.
-    pub(crate) fn into_stream(self) -> Self {
+    /// Number of indices that the stream reads, unless it begins with a stateful stage or is endless.
+    pub(crate) fn indices(&self) -> Option<u64> {
+        self.prefix().map(MapDataset::len).filter(|&len| len < INFINITE)
+    }
+
+    /// Appends a stage of random access. A chain without a prefix stays as it is.
+    pub(crate) fn over(self, stage: impl FnOnce(BoxMap<T>) -> BoxMap<T>) -> Self {
         match self {
-            Self::Map(ds) => Self::Stream(ds, Border::default()),
+            Self::Map(ds) => Self::Map(stage(ds)),
+            Self::Stream(ds, border) => Self::Stream(stage(ds), border),
             other => other,
+        }
+    }
+
+    /// Moves the chain past the border, if it is before it.
+    pub(crate) fn into_stream(self, border: Border) -> Self {
+        match self {
+            Self::Map(ds) => Self::Stream(ds, border),
+            other => other,
+        }
+    }
+
+    /// The last stage.
+    pub(crate) fn last(&self) -> Box<dyn Stage> {
+        match self {
+            Self::Map(ds) => Box::new(ds.clone()),
+            other => Box::new(other.clone().into_iter()),
         }
     }
 
     /// Sets the policy for bad records of the stages so far, and of later elementwise stages before the border.
     pub(crate) fn on_bad_record(self, bad: BadRecords) -> Self {
-        match self.into_stream() {
+        match self.into_stream(Border::default()) {
             Self::Stream(ds, border) => Self::Stream(ds, Border { bad, ..border }),
             other => Self::Iter(other.into_iter().on_bad_record(bad).boxed()),
         }

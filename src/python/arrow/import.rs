@@ -24,14 +24,14 @@ use crate::error::{Error, Result};
 use crate::python::arguments;
 use crate::python::error::OrRaise;
 use crate::python::interpreter::detached;
-use crate::python::maps::{Maps, over};
+use crate::python::pipeline::{Pipeline, over};
 use crate::source::arrow::own;
 use crate::source::arrow::spans::{Place, Span, Spans, rows_of_spans};
 use crate::source::arrow::value::{Memory, is_supported};
 use crate::source::contained::contained;
 use crate::source::firsts::Firsts;
 use crate::source::units::{Held, Key};
-use crate::spec::chain::Context;
+use crate::spec::chain::{Chain, Context};
 
 /// A table, and its selected rows and columns.
 pub(crate) struct Given<'py> {
@@ -65,13 +65,13 @@ pub(crate) fn table<'py>(
 
 impl Given<'_> {
     /// Its rows, in the order that it gives them.
-    pub(crate) fn maps(&self) -> PyResult<Maps> {
+    pub(crate) fn maps(&self) -> PyResult<Pipeline> {
         let py = self.table.py();
         let (table, indices) = taken(&self.table)?;
         let rows = Source::new(Rows::of(&table)?).boxed();
         let mut context = Context::new(PathBuf::new());
         context.peek(&rows);
-        let mut maps = Maps::Elements(rows, context);
+        let mut maps = Pipeline::Elements(Chain::Map(rows), context);
         if let Some(indices) = indices {
             maps = over!(&maps, ds => ds.select_indices(indices));
         }

@@ -5,19 +5,25 @@ use pyo3::types::PyTuple;
 
 use super::{Keywords, PyIterDataset};
 use crate::dataset::BoxIter;
-use crate::python::callable::Callable;
-use crate::python::error::{self, OrRaise};
-use crate::python::interpreter::detached;
+use crate::python::convert;
+use crate::python::dataset::Dataset;
+use crate::python::error;
 use crate::python::item::Item;
+use crate::python::pipeline::Pipeline;
 use crate::python::recipe::Recipe;
-use crate::python::streams::Streams;
-use crate::python::{arguments, convert, warnings};
+use crate::spec::chain::Border;
 
-impl PyIterDataset {
-    pub(super) fn of(streams: Streams) -> Self {
-        Self(streams, Recipe::default())
+impl Dataset for PyIterDataset {
+    fn with(pipeline: Pipeline, recipe: Recipe) -> Self {
+        Self(pipeline, recipe)
     }
 
+    fn pipeline(&self) -> &Pipeline {
+        &self.0
+    }
+}
+
+impl PyIterDataset {
     /// Returns the stream in an item, which a function made for `interleave`.
     pub(in crate::python) fn from_item(item: Item) -> crate::Result<BoxIter<Item>> {
         let stream = |py: Python<'_>| {
@@ -25,21 +31,6 @@ impl PyIterDataset {
             Ok(convert::keeping(made.get().0.dataset(), made.unbind().into_any()))
         };
         Python::attach(stream).map_err(error::caught)
-    }
-
-    pub(in crate::python) fn new(py: Python<'_>, streams: Streams) -> PyResult<Self> {
-        Ok(Self(streams.checked(py)?, Recipe::default()))
-    }
-
-    /// Makes a dataset that calls a Python function.
-    pub(super) fn calling(py: Python<'_>, streams: Streams, function: Callable) -> PyResult<Self> {
-        Ok(Self(streams.checked(py)?, Recipe::new(vec![function], Vec::new())))
-    }
-
-    /// Makes a dataset of several datasets.
-    pub(super) fn over_all(py: Python<'_>, streams: Streams, parts: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
-        let parts = parts.into_iter().map(|part| Py::from(part).into_any()).collect();
-        Ok(Self(streams.checked(py)?, Recipe::new(Vec::new(), parts)))
     }
 
     /// The dataset that a loader runs.
@@ -53,21 +44,6 @@ impl PyIterDataset {
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Keywords<'_>>,
     ) -> PyResult<Self> {
-        let (py, arguments) = (args.py(), arguments::tree(name, args, kwargs)?);
-        let streams = detached(py, || Streams::source(name, arguments)).or_raise(py);
-        warnings::log(py);
-        let is_bytes = arguments::is_bytes(name, kwargs)?;
-        streams.map(|streams| Self::of(if is_bytes { streams.bytes() } else { streams }))
-    }
-
-    /// Appends the described stage `name`.
-    pub(in crate::python) fn native(
-        &self,
-        name: &str,
-        args: &Bound<'_, PyTuple>,
-        kwargs: Option<&Keywords<'_>>,
-    ) -> PyResult<Self> {
-        let (py, arguments) = (args.py(), arguments::tree(name, args, kwargs)?);
-        detached(py, || self.0.native(name, arguments)).or_raise(py).map(Self::of)
+        Self::read(name, args, kwargs, |pipeline, _| Ok(pipeline.into_stream(Border::default())))
     }
 }

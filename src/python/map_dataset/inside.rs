@@ -7,71 +7,42 @@ use pyo3::prelude::*;
 use pyo3::types::{PySlice, PyTuple};
 
 use super::{Keywords, PyMapDataset};
-use crate::cx::Cx;
-use crate::dataset::{BoxIter, BoxMap, MapDataset, MapDatasetExt, record_of};
+use crate::dataset::{BoxIter, BoxMap, MapDatasetExt, record_of};
 use crate::error::Error;
-use crate::python::arguments;
 use crate::python::batching::{Batching, Rest};
-use crate::python::callable::Callable;
 use crate::python::convert;
+use crate::python::dataset::Dataset;
 use crate::python::error::{self, OrRaise};
 use crate::python::interpreter::detached;
 use crate::python::item::Item;
 use crate::python::iter_dataset::PyIterDataset;
-use crate::python::maps::{Maps, Several, over};
+use crate::python::pipeline::{Pipeline, over};
 use crate::python::recipe::Recipe;
-use crate::python::warnings;
+
+impl Dataset for PyMapDataset {
+    fn with(pipeline: Pipeline, recipe: Recipe) -> Self {
+        Self(pipeline, recipe)
+    }
+
+    fn pipeline(&self) -> &Pipeline {
+        &self.0
+    }
+}
 
 impl PyMapDataset {
-    pub(super) fn new(py: Python<'_>, maps: Maps) -> PyResult<Self> {
-        Ok(Self::of(maps.checked(py)?))
-    }
-
-    /// Makes a dataset that calls a Python function.
-    pub(super) fn calling(py: Python<'_>, maps: Maps, function: Callable) -> PyResult<Self> {
-        Ok(Self(maps.checked(py)?, Recipe::new(vec![function], Vec::new())))
-    }
-
-    /// Makes a dataset of several.
-    pub(super) fn over_all(py: Python<'_>, maps: Maps, parts: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
-        let parts = parts.into_iter().map(|part| Py::from(part).into_any()).collect();
-        Ok(Self(maps.checked(py)?, Recipe::new(Vec::new(), parts)))
-    }
-
-    fn of(maps: Maps) -> Self {
-        Self(maps, Recipe::default())
-    }
-
     /// Makes the described source `name`: of files, or for `arrow` of a table in memory.
     pub(in crate::python) fn source_named(
         name: &str,
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Keywords<'_>>,
     ) -> PyResult<Self> {
-        let py = args.py();
         #[cfg(feature = "columns")]
         if name == "arrow"
             && let Some(table) = crate::python::arrow::table(args, kwargs)?
         {
-            return Self::new(py, table.maps()?);
+            return Self::new(args.py(), table.maps()?);
         }
-        let arguments = arguments::tree(name, args, kwargs)?;
-        let maps = detached(py, || Maps::source(name, arguments)).or_raise(py);
-        // Shards that are left out are known before the first element is read.
-        warnings::log(py);
-        let is_bytes = arguments::is_bytes(name, kwargs)?;
-        maps.map(|maps| Self::of(if is_bytes { maps.bytes() } else { maps }))
-    }
-
-    /// Appends the described stage `name`.
-    pub(in crate::python) fn native(
-        &self,
-        name: &str,
-        args: &Bound<'_, PyTuple>,
-        kwargs: Option<&Keywords<'_>>,
-    ) -> PyResult<Self> {
-        let (py, arguments) = (args.py(), arguments::tree(name, args, kwargs)?);
-        detached(py, || self.0.native(name, arguments)).or_raise(py).map(Self::of)
+        Self::read(name, args, kwargs, Pipeline::random_access)
     }
 
     /// Batches of `size` elements, stacked or made by `batch_fn`.
@@ -83,12 +54,9 @@ impl PyMapDataset {
         batch_fn: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         match Batching::new(py, size, rest, batch_fn)? {
-            Batching::Stacked(remainder) => Self::new(py, over!(&self.0, ds => ds.batch_with(size, remainder))),
+            Batching::Stacked(remainder) => Self::new(py, self.0.batch(size, remainder)),
             Batching::Made(remainder, function) => {
-                let called = function.clone();
-                let make = move |items| called.batch(items);
-                let made = self.0.items().batch_with_fn(size, remainder, make).boxed();
-                Self::calling(py, Maps::Items(made), function)
+                Self::calling(py, self.0.batch_fn(size, remainder, function.clone()), function)
             }
             Batching::Padded(_) => {
                 Err(Error::config("`remainder: pad` is for the batches of a stream: batch after to_iter_dataset()"))
@@ -98,12 +66,8 @@ impl PyMapDataset {
     }
 
     /// Returns the streams that are its elements.
-    pub(in crate::python) fn made_streams(&self) -> BoxMap<BoxIter<Item>> {
-        convert::map(self.0.items(), PyIterDataset::from_item)
-    }
-
-    pub(super) fn several(datasets: &[PyRef<'_, Self>]) -> Several {
-        Several::new(datasets.iter().map(|ds| ds.0.clone()).collect())
+    pub(in crate::python) fn made_streams(&self) -> Option<BoxMap<BoxIter<Item>>> {
+        convert::chain(self.0.items(), PyIterDataset::from_item).prefix().cloned()
     }
 
     /// Returns `ds[i]`. Negative indices count from the end.
@@ -113,16 +77,13 @@ impl PyMapDataset {
         let Some(place) = place.filter(|_| len > 0) else {
             return Err(PyIndexError::new_err(format!("index {index} of a dataset of {len} elements")));
         };
-        let item = detached(py, || match &self.0 {
-            Maps::Elements(ds, _) => Ok(ds.get(place, &mut Cx::default())?.map(Item::Element)),
-            Maps::Items(ds) => ds.get(place, &mut Cx::default()),
-        });
+        let item = detached(py, || self.0.get(place));
         match item.map_err(|e| e.index(place)) {
             Ok(Some(item)) => item.into_python(py),
             Ok(None) => Ok(py.None().into_bound(py)),
             Err(failed) => {
                 let exception = error::raised(py, &failed);
-                error::annotate_record(py, &exception, &failed, record_of(self.0.stage(), place));
+                error::annotate_record(py, &exception, &failed, record_of(&*self.0.stage(), place));
                 Err(exception)
             }
         }

@@ -50,7 +50,7 @@ fn sample(kind: &Kind) -> &'static str {
 /// The elements in each of the worlds that a stage may stand in.
 fn worlds() -> Vec<Chain> {
     let range = source(&yaml::parse("range: 5").unwrap(), &mut Context::draft("".into())).unwrap();
-    vec![range.clone(), range.clone().into_stream(), Chain::Iter(range.into_iter())]
+    vec![range.clone(), range.clone().into_stream(Border::default()), Chain::Iter(range.into_iter())]
 }
 
 fn names(about: &About) -> BTreeSet<&'static str> {
