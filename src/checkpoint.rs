@@ -1,6 +1,5 @@
 //! Checkpoints: small, readable and versioned. They contain positions only.
 
-use std::fmt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -69,13 +68,11 @@ impl AcceptedChange {
     }
 }
 
-impl fmt::Display for AcceptedChange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let side = |lines: &[String]| if lines.is_empty() { "nothing".to_owned() } else { lines.join(", ") };
-        let Self { delivered, stage, was, is } = self;
-        write!(f, "stage {stage} was {} and is {} after {delivered} elements", side(was), side(is))
-    }
-}
+display_as!(AcceptedChange, |self, f| {
+    let side = |lines: &[String]| if lines.is_empty() { "nothing".to_owned() } else { lines.join(", ") };
+    let Self { delivered, stage, was, is } = self;
+    write!(f, "stage {stage} was {} and is {} after {delivered} elements", side(was), side(is))
+});
 
 /// Returns a short hash of all stages and their parameters, in hexadecimal.
 pub fn fingerprint(pipeline: &dyn Stage) -> String {

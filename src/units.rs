@@ -7,8 +7,6 @@
 pub(crate) mod budget;
 mod shown;
 
-use std::fmt;
-
 /// Formats a whole number in groups of three digits: `1 234 567`.
 pub(crate) fn grouped(n: u64) -> String {
     let digits = n.to_string();
@@ -84,14 +82,12 @@ impl Bytes {
     }
 }
 
-impl fmt::Display for Bytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (_, unit, digits) = self.scale();
-        let text = self.number();
-        let text = if digits > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-        write!(f, "{text} {unit}")
-    }
-}
+display_as!(Bytes, |self, f| {
+    let (_, unit, digits) = self.scale();
+    let text = self.number();
+    let text = if digits > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    write!(f, "{text} {unit}")
+});
 
 #[cfg(test)]
 mod tests {

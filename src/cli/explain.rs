@@ -3,7 +3,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::path::PathBuf;
 
 use crate::checkpoint::fingerprint;
@@ -209,11 +208,7 @@ fn orders(pipeline: &dyn Stage) -> Vec<String> {
     notes
 }
 
-impl fmt::Display for Explanation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&text(self))
-    }
-}
+display_as!(Explanation, |self, f| f.write_str(&text(self)));
 
 fn text(e: &Explanation) -> String {
     let mut text = String::new();

@@ -1,5 +1,3 @@
-use std::fmt;
-
 /// What a mix does if one of its datasets ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -14,12 +12,10 @@ pub enum AtEnd {
     Redistribute,
 }
 
-impl fmt::Display for AtEnd {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Stop => "stop",
-            Self::Repeat => "repeat",
-            Self::Redistribute => "redistribute",
-        })
-    }
-}
+display_as!(AtEnd, |self, f| {
+    f.write_str(match self {
+        Self::Stop => "stop",
+        Self::Repeat => "repeat",
+        Self::Redistribute => "redistribute",
+    })
+});

@@ -1,7 +1,5 @@
 //! Seeds of random stages: given, or derived from earlier `seed` stages.
 
-use std::fmt;
-
 use super::stage::Stage;
 use crate::error::{Error, Result};
 
@@ -53,11 +51,9 @@ impl StageSeed {
     }
 }
 
-impl fmt::Display for StageSeed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(seed) => write!(f, "seed={seed}"),
-            None => f.write_str("seed=none"),
-        }
+display_as!(StageSeed, |self, f| {
+    match self.0 {
+        Some(seed) => write!(f, "seed={seed}"),
+        None => f.write_str("seed=none"),
     }
-}
+});

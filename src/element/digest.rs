@@ -178,25 +178,29 @@ impl OrderHash {
     }
 }
 
-impl std::fmt::Display for OrderHash {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:032x}", self.0)
-    }
-}
+/// Implements the text of a digest: 32 hexadecimal digits.
+macro_rules! hex_text {
+    ($digest:ident, $what:literal) => {
+        display_as!($digest, |self, f| write!(f, "{:032x}", self.0));
 
-impl From<OrderHash> for String {
-    fn from(hash: OrderHash) -> Self {
-        hash.to_string()
-    }
-}
+        impl From<$digest> for String {
+            fn from(digest: $digest) -> Self {
+                digest.to_string()
+            }
+        }
 
-impl TryFrom<String> for OrderHash {
-    type Error = String;
+        impl TryFrom<String> for $digest {
+            type Error = String;
 
-    fn try_from(text: String) -> Result<Self, String> {
-        read_hex("an order hash", &text).map(Self)
-    }
+            fn try_from(text: String) -> Result<Self, String> {
+                $crate::element::read_hex($what, &text).map(Self)
+            }
+        }
+    };
 }
+pub(crate) use hex_text;
+
+hex_text!(OrderHash, "an order hash");
 
 /// Parses a digest of 32 hexadecimal digits; the error names `what` and the expected form.
 pub(crate) fn read_hex(what: &str, text: &str) -> Result<u128, String> {

@@ -114,11 +114,7 @@ impl DType {
     }
 }
 
-impl std::fmt::Display for DType {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
-}
+display_as!(DType, |self, f| f.write_str(self.name()));
 
 /// A Rust number type that array bytes can be viewed as without a copy.
 ///

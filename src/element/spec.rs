@@ -1,7 +1,5 @@
 //! Element specs: shapes and dtypes without data.
 
-use std::fmt;
-
 use super::{DType, Element, Value};
 
 /// The spec of a leaf.
@@ -55,23 +53,19 @@ fn collect(prefix: &str, element: &Element, leaves: &mut Vec<(String, LeafSpec)>
     }
 }
 
-impl fmt::Display for LeafSpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Array(dtype, shape) => write!(f, "{dtype}{shape:?}"),
-            Self::Other(kind) => f.write_str(kind),
-        }
+display_as!(LeafSpec, |self, f| {
+    match self {
+        Self::Array(dtype, shape) => write!(f, "{dtype}{shape:?}"),
+        Self::Other(kind) => f.write_str(kind),
     }
-}
+});
 
-impl fmt::Display for ElementSpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, (path, leaf)) in self.0.iter().enumerate() {
-            write!(f, "{}{path} {leaf}", if i == 0 { "" } else { ", " })?;
-        }
-        Ok(())
+display_as!(ElementSpec, |self, f| {
+    for (i, (path, leaf)) in self.0.iter().enumerate() {
+        write!(f, "{}{path} {leaf}", if i == 0 { "" } else { ", " })?;
     }
-}
+    Ok(())
+});
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,6 @@
 //! Errors of another language that are sent to another process.
 
 use std::error::Error as StdError;
-use std::fmt;
 use std::sync::OnceLock;
 
 /// Function that serialises a cause, if it is an error of another language.
@@ -37,10 +36,6 @@ impl Packed {
     }
 }
 
-impl fmt::Display for Packed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
+display_as!(Packed, |self, f| f.write_str(&self.message));
 
 impl StdError for Packed {}

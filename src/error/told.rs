@@ -2,7 +2,6 @@
 
 use std::error::Error as StdError;
 use std::ffi::OsString;
-use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
@@ -101,11 +100,7 @@ struct Cause {
     behind: Option<Box<Cause>>,
 }
 
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
+display_as!(Cause, |self, f| f.write_str(&self.message));
 
 impl StdError for Cause {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {

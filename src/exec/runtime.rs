@@ -50,15 +50,13 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-impl std::fmt::Display for Executor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Inline => f.write_str("inline"),
-            Self::Threads(n) => write!(f, "{n} thread{}", if *n == 1 { "" } else { "s" }),
-            Self::Auto => f.write_str("threads, tuned automatically"),
-        }
+display_as!(Executor, |self, f| {
+    match self {
+        Self::Inline => f.write_str("inline"),
+        Self::Threads(n) => write!(f, "{n} thread{}", if *n == 1 { "" } else { "s" }),
+        Self::Auto => f.write_str("threads, tuned automatically"),
     }
-}
+});
 
 /// Context in which an [`IterDataset`](crate::IterDataset) starts a pass: the evaluator of its elements, and the recorder of counts.
 ///

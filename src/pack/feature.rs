@@ -141,15 +141,13 @@ pub enum OverLong {
     Drop,
 }
 
-impl std::fmt::Display for OverLong {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Error => "error",
-            Self::Split => "split",
-            Self::Drop => "drop",
-        })
-    }
-}
+display_as!(OverLong, |self, f| {
+    f.write_str(match self {
+        Self::Error => "error",
+        Self::Split => "split",
+        Self::Drop => "drop",
+    })
+});
 
 /// Returns the number of pieces of an element of `lens` cells: 1 if the element fits a row, 0 if it is dropped.
 ///

@@ -1,7 +1,5 @@
 //! Window of sequences that were read and are still held: a range of ordinals with a bit for each.
 
-use std::fmt;
-
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -192,12 +190,10 @@ impl Bits {
     }
 }
 
-impl fmt::Display for Bits {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = self.len().div_ceil(4);
-        (0..digits).try_for_each(|digit| write!(f, "{:x}", self.0[digit / 16] >> (digit % 16 * 4) & 15))
-    }
-}
+display_as!(Bits, |self, f| {
+    let digits = self.len().div_ceil(4);
+    (0..digits).try_for_each(|digit| write!(f, "{:x}", self.0[digit / 16] >> (digit % 16 * 4) & 15))
+});
 
 debug_as!(Bits, |self, f| write!(f, "Bits({self})"));
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::RowNumbers;
-use crate::element::{Digest, Element, Padded, StreamHasher, read_hex};
+use crate::element::{Digest, Element, Padded, StreamHasher, hex_text};
 
 /// Digest of rows: the sum, modulo 2^128, of a hash of every row. Each hash includes the number of the row's batch, from 0, and its
 /// index in the batch.
@@ -67,25 +67,7 @@ impl<B: DigestRows> DigestRows for Padded<B> {
     }
 }
 
-impl std::fmt::Display for RowDigest {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:032x}", self.0)
-    }
-}
-
-impl From<RowDigest> for String {
-    fn from(digest: RowDigest) -> Self {
-        digest.to_string()
-    }
-}
-
-impl TryFrom<String> for RowDigest {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        read_hex("a digest of rows", &text).map(Self)
-    }
-}
+hex_text!(RowDigest, "a digest of rows");
 
 #[cfg(test)]
 mod tests {

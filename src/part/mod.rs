@@ -42,7 +42,6 @@ mod digest;
 mod guard;
 mod row_batch;
 
-use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -177,14 +176,12 @@ impl Part {
 /// Remedy for a global batch that does not divide.
 const REMAINDER: &str = "choose a batch size that the number of parts divides, or list the rows of each host by `Part.listed`; if it is the last batch, let `batch` drop it or pad it";
 
-impl fmt::Display for Part {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Kind::Share { index, count } => write!(f, "{index}/{count}"),
-            Kind::Listed { rows, batch } => write!(f, "{} of {batch} rows", rows.len()),
-        }
+display_as!(Part, |self, f| {
+    match &self.0 {
+        Kind::Share { index, count } => write!(f, "{index}/{count}"),
+        Kind::Listed { rows, batch } => write!(f, "{} of {batch} rows", rows.len()),
     }
-}
+});
 
 impl FromStr for Part {
     type Err = Error;

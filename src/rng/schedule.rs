@@ -1,7 +1,6 @@
 //! Weights that change during a run.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use crate::error::{Error, Result};
 
@@ -197,26 +196,22 @@ fn shares(weights: &[f64]) -> Vec<f64> {
     scaled.into_iter().map(|weight| weight / sum).collect()
 }
 
-/// Writes the entry as states and fingerprints contain it. Trailing components without a weight are left out, so a
-/// component that joins later changes no earlier entry.
-impl fmt::Display for ScheduleEntry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let present = self.weights.iter().rposition(|weight| *weight != 0.0).map_or(0, |last| last + 1);
-        write!(f, "{}: {:?}", self.at, &self.weights[..present])?;
-        if self.over > 0 {
-            write!(f, " over {}", self.over)?;
-        }
-        Ok(())
+// Writes the entry as states and fingerprints contain it. Trailing components without a weight are left out, so a
+// component that joins later changes no earlier entry.
+display_as!(ScheduleEntry, |self, f| {
+    let present = self.weights.iter().rposition(|weight| *weight != 0.0).map_or(0, |last| last + 1);
+    write!(f, "{}: {:?}", self.at, &self.weights[..present])?;
+    if self.over > 0 {
+        write!(f, " over {}", self.over)?;
     }
-}
+    Ok(())
+});
 
-/// Writes the entries between braces.
-impl fmt::Display for Schedule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let entries: Vec<_> = self.entries.iter().map(ScheduleEntry::to_string).collect();
-        write!(f, "{{{}}}", entries.join("; "))
-    }
-}
+// Writes the entries between braces.
+display_as!(Schedule, |self, f| {
+    let entries: Vec<_> = self.entries.iter().map(ScheduleEntry::to_string).collect();
+    write!(f, "{{{}}}", entries.join("; "))
+});
 
 /// Start of the line of a stage whose state contains the entries of the schedule that have taken effect.
 const IN_STATE: &str = "mix(schedule={";

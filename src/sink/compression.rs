@@ -1,6 +1,5 @@
 //! Compression of shards.
 
-use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -48,15 +47,13 @@ impl Compression {
     }
 }
 
-/// Formats as `zstd:3`, which [`from_str`](FromStr::from_str) parses.
-impl fmt::Display for Compression {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.level() {
-            Some(level) => write!(f, "{}:{level}", self.name()),
-            None => f.write_str(self.name()),
-        }
+// Formats as `zstd:3`, which `from_str` parses.
+display_as!(Compression, |self, f| {
+    match self.level() {
+        Some(level) => write!(f, "{}:{level}", self.name()),
+        None => f.write_str(self.name()),
     }
-}
+});
 
 /// Parses `none`, `zstd`, `zstd:9`, `gzip`, `gzip:9`, `lz4`, `snappy`, `brotli` and `brotli:5`.
 impl FromStr for Compression {

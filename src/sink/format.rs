@@ -1,6 +1,5 @@
 //! Formats by name, with the formats and compressions that this build supports.
 
-use std::fmt;
 use std::str::FromStr;
 
 use super::compression::Compression;
@@ -47,11 +46,7 @@ impl SinkFormat {
     }
 }
 
-impl fmt::Display for SinkFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+display_as!(SinkFormat, |self, f| f.write_str(self.as_str()));
 
 /// Parses a [name](SinkFormat::as_str).
 impl FromStr for SinkFormat {

@@ -228,11 +228,7 @@ macro_rules! file_stream {
             }
         }
 
-        impl $(<$param: $bound>)? std::fmt::Debug for $stream $(<$param>)? {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                self.0.fmt(f)
-            }
-        }
+        debug_as!($(<$param: $bound>)? $stream $(<$param>)?, |self, f| self.0.fmt(f));
 
         #[doc = concat!("A pass over a [`", stringify!($stream), "`].")]
         pub struct $pass $(<$param: $bound>)? ($crate::source::file_stream::FilePass<$format>);
@@ -254,11 +250,7 @@ macro_rules! file_stream {
             }
         }
 
-        impl $(<$param: $bound>)? std::fmt::Debug for $pass $(<$param>)? {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                self.0.fmt(f)
-            }
-        }
+        debug_as!($(<$param: $bound>)? $pass $(<$param>)?, |self, f| self.0.fmt(f));
     };
 }
 pub(super) use file_stream;

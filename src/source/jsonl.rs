@@ -5,7 +5,6 @@ pub(super) mod entry;
 #[cfg(all(any(test, fuzzing), feature = "compress"))]
 pub(super) mod fuzz;
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,7 +16,7 @@ use super::index::LineIndex;
 use super::index_cache::IndexCache;
 use super::json::{self, Fault, RecordFault, RepeatedNames, Wanted};
 use super::lines::LineOptions;
-use super::numbered::{File, Files, Numbered, named_source, reader, source_options};
+use super::numbered::{File, Files, Numbered, by_starts, named_source, reader, source_options};
 use crate::element::{Element, Name};
 use crate::error::{Error, Result};
 
@@ -178,22 +177,12 @@ impl Numbered for RecordParser {
 
     const NAME: &'static str = "jsonl";
 
-    fn len(&self, file: &File<LineIndex>) -> u64 {
-        file.index.len()
-    }
+    by_starts!(LineIndex, line_range);
 
     #[inline]
     fn read(&self, file: &File<LineIndex>, record: u64) -> Result<Element> {
         let line = file.line(record)?;
         self.parse(line.text()?).map_err(|fault| line.fault(fault.at, fault.message))
-    }
-
-    fn ranges(&self, file: &File<LineIndex>, record: u64) -> impl IntoIterator<Item = Range<u64>> {
-        file.line_range(record)
-    }
-
-    fn stored_bytes(&self, file: &File<LineIndex>, record: u64) -> Option<u64> {
-        file.line_range(record).map(|range| range.end - range.start)
     }
 
     fn place_in_words(&self, file: &File<LineIndex>, record: u64) -> String {
@@ -214,10 +203,6 @@ impl Numbered for RecordParser {
             RepeatedNames::Last => columns,
             RepeatedNames::Error => columns + ", repeated_names=error",
         }
-    }
-
-    fn index_bytes(index: &LineIndex) -> Option<u64> {
-        Some(index.memory_bytes())
     }
 
     #[inline]

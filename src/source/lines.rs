@@ -14,7 +14,7 @@ use super::formats::Format;
 use super::index::LineIndex;
 use super::index_cache::{IndexCache, Records};
 use super::index_stream;
-use super::numbered::{File, Files, Numbered, named_source, reader, source_options};
+use super::numbered::{File, Files, Numbered, by_starts, named_source, reader, source_options};
 use super::signs::no_text;
 use super::starts::Starts;
 use super::utf8;
@@ -215,20 +215,10 @@ impl Numbered for Plain {
 
     const NAME: &'static str = "lines";
 
-    fn len(&self, file: &File<LineIndex>) -> u64 {
-        file.index.len()
-    }
+    by_starts!(LineIndex, line_range);
 
     fn read(&self, file: &File<LineIndex>, record: u64) -> Result<String> {
         file.line(record)?.text().map(str::to_owned)
-    }
-
-    fn ranges(&self, file: &File<LineIndex>, record: u64) -> impl IntoIterator<Item = Range<u64>> {
-        file.line_range(record)
-    }
-
-    fn stored_bytes(&self, file: &File<LineIndex>, record: u64) -> Option<u64> {
-        file.line_range(record).map(|range| range.end - range.start)
     }
 
     fn place_in_words(&self, file: &File<LineIndex>, record: u64) -> String {
@@ -242,10 +232,6 @@ impl Numbered for Plain {
 
     fn params(&self) -> String {
         if self.keep_blank { ", blank_lines=true".to_owned() } else { String::new() }
-    }
-
-    fn index_bytes(index: &LineIndex) -> Option<u64> {
-        Some(index.memory_bytes())
     }
 }
 

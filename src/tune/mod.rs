@@ -24,8 +24,6 @@ mod waiting;
 #[cfg(test)]
 pub(crate) mod world;
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 pub use controller::Controller;
@@ -69,15 +67,13 @@ impl Knob {
     }
 }
 
-impl fmt::Display for Knob {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Threads => "threads",
-            Self::Window => "window",
-            Self::Processes => "processes",
-        })
-    }
-}
+display_as!(Knob, |self, f| {
+    f.write_str(match self {
+        Self::Threads => "threads",
+        Self::Window => "window",
+        Self::Processes => "processes",
+    })
+});
 
 /// A change made by the controller.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -98,14 +94,12 @@ pub struct Decision {
     pub rate_after: Option<f64>,
 }
 
-impl fmt::Display for Decision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.0} s: {} {} → {}: {}", self.at_s, self.knob, self.from, self.to, self.reason)?;
-        match self.rate_after {
-            Some(after) if self.rate_before > 0.0 => {
-                write!(f, " ({:+.0} % elements/s)", (after / self.rate_before - 1.0) * 100.0)
-            }
-            _ => Ok(()),
+display_as!(Decision, |self, f| {
+    write!(f, "{:.0} s: {} {} → {}: {}", self.at_s, self.knob, self.from, self.to, self.reason)?;
+    match self.rate_after {
+        Some(after) if self.rate_before > 0.0 => {
+            write!(f, " ({:+.0} % elements/s)", (after / self.rate_before - 1.0) * 100.0)
         }
+        _ => Ok(()),
     }
-}
+});

@@ -150,13 +150,11 @@ impl PySlice {
     }
 }
 
-impl std::fmt::Display for PySlice {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let number = |n: Option<i64>| n.map_or_else(String::new, |n| n.to_string());
-        write!(f, "{}:{}", number(self.start), number(self.stop))?;
-        if self.step == 1 { Ok(()) } else { write!(f, ":{}", self.step) }
-    }
-}
+display_as!(PySlice, |self, f| {
+    let number = |n: Option<i64>| n.map_or_else(String::new, |n| n.to_string());
+    write!(f, "{}:{}", number(self.start), number(self.stop))?;
+    if self.step == 1 { Ok(()) } else { write!(f, ":{}", self.step) }
+});
 
 impl Order for SliceOrder {
     const IS_NATIVE: bool = true;

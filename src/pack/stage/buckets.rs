@@ -1,7 +1,6 @@
 //! Stage for batches of sequences of similar length.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -112,17 +111,15 @@ impl LengthBucketOptions {
     }
 }
 
-impl fmt::Display for LengthBucketOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let BucketOptions { boundaries, batch, window } = &self.buckets;
-        write!(f, "features={}, boundaries={boundaries:?}, batch={batch:?}, window={window}", self.features.join(" "))?;
-        for (name, value) in &self.padded {
-            write!(f, ", padding={name}:{value}")?;
-        }
-        write!(f, ", remainder={}", self.remainder.map_or("pad", Remainder::as_str))?;
-        if self.drop_over_long { write!(f, ", over_long=drop") } else { Ok(()) }
+display_as!(LengthBucketOptions, |self, f| {
+    let BucketOptions { boundaries, batch, window } = &self.buckets;
+    write!(f, "features={}, boundaries={boundaries:?}, batch={batch:?}, window={window}", self.features.join(" "))?;
+    for (name, value) in &self.padded {
+        write!(f, ", padding={name}:{value}")?;
     }
-}
+    write!(f, ", remainder={}", self.remainder.map_or("pad", Remainder::as_str))?;
+    if self.drop_over_long { write!(f, ", over_long=drop") } else { Ok(()) }
+});
 
 /// Batches by length: see [`Packing::length_buckets`](super::Packing::length_buckets).
 pub type LengthBuckets<D> = Flowing<D, LengthBucketsFlow>;

@@ -124,15 +124,13 @@ impl WindowPackOptions {
     }
 }
 
-impl fmt::Display for WindowPackOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, window={}", self.rows, self.window.window)?;
-        if let Some(most) = self.window.max_sequences {
-            write!(f, ", max_sequences_per_bin={most}")?;
-        }
-        write!(f, ", over_long={}", self.window.over_long)
+display_as!(WindowPackOptions, |self, f| {
+    write!(f, "{}, window={}", self.rows, self.window.window)?;
+    if let Some(most) = self.window.max_sequences {
+        write!(f, ", max_sequences_per_bin={most}")?;
     }
-}
+    write!(f, ", over_long={}", self.window.over_long)
+});
 
 /// Policy for the first token of a sequence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -21,15 +21,13 @@ pub enum PaddingPositions {
     Continue,
 }
 
-impl std::fmt::Display for PaddingPositions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Zero => "zero",
-            Self::Restart => "restart",
-            Self::Continue => "continue",
-        })
-    }
-}
+display_as!(PaddingPositions, |self, f| {
+    f.write_str(match self {
+        Self::Zero => "zero",
+        Self::Restart => "restart",
+        Self::Continue => "continue",
+    })
+});
 
 /// Shift of labels relative to tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,14 +38,12 @@ pub enum Labels {
     Shifted,
 }
 
-impl std::fmt::Display for Labels {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Unshifted => "unshifted",
-            Self::Shifted => "shifted",
-        })
-    }
-}
+display_as!(Labels, |self, f| {
+    f.write_str(match self {
+        Self::Unshifted => "unshifted",
+        Self::Shifted => "shifted",
+    })
+});
 
 /// Options of [`packed_columns`](super::Packing::packed_columns): the columns to derive from segment ids.
 ///

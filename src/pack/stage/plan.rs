@@ -1,7 +1,5 @@
 //! Common description of the stages that pack group by group.
 
-use std::fmt;
-
 use super::columns::Columns;
 use super::kernel::Kernel;
 use super::options::{BinPackOptions, ConcatPackOptions};
@@ -79,11 +77,9 @@ impl GroupPlan {
     }
 }
 
-impl fmt::Display for GroupPlan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bins(options) => options.fmt(f),
-            Self::Concat(options) => options.fmt(f),
-        }
+display_as!(GroupPlan, |self, f| {
+    match self {
+        Self::Bins(options) => options.fmt(f),
+        Self::Concat(options) => options.fmt(f),
     }
-}
+});

@@ -27,16 +27,14 @@ pub enum TrainerNames {
     Thd,
 }
 
-impl std::fmt::Display for TrainerNames {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Grain => "grain",
-            Self::HuggingFace => "hf",
-            Self::Torchtitan => "torchtitan",
-            Self::Thd => "thd",
-        })
-    }
-}
+display_as!(TrainerNames, |self, f| {
+    f.write_str(match self {
+        Self::Grain => "grain",
+        Self::HuggingFace => "hf",
+        Self::Torchtitan => "torchtitan",
+        Self::Thd => "thd",
+    })
+});
 
 /// What a trainer expects.
 struct Layout {

@@ -1,11 +1,9 @@
 //! Arrow IPC files.
 
 use super::facts::{Create, Facts, NewShard};
-use super::{Finished, ShardWriter, kinds};
-use crate::element::Element;
+use super::{ShardWriter, kinds, shard_writer};
 use crate::error::{Error, Result};
 use crate::sink::compression::Compression;
-use crate::sink::shard_file::ShardFile;
 use crate::source::{ArrowCompression, ArrowWriter, ArrowWriterOptions};
 
 pub(super) static FACTS: Facts = Facts {
@@ -36,12 +34,4 @@ pub(super) fn settings(NewShard { options, schema, .. }: &NewShard<'_>) -> Resul
     Ok(settings)
 }
 
-impl ShardWriter for ArrowWriter<ShardFile> {
-    fn write(&mut self, element: &Element) -> Result<()> {
-        self.write(element)
-    }
-
-    fn finish(self: Box<Self>) -> Result<Finished> {
-        Ok((*self).finish()?.into())
-    }
-}
+shard_writer!(ArrowWriter);

@@ -43,6 +43,22 @@ pub(super) trait ShardWriter: Send {
     fn finish(self: Box<Self>) -> Result<Finished>;
 }
 
+/// Implements [`ShardWriter`] for a writer of elements to one file.
+macro_rules! shard_writer {
+    ($writer:ident) => {
+        impl $crate::sink::writers::ShardWriter for $writer<$crate::sink::shard_file::ShardFile> {
+            fn write(&mut self, element: &$crate::Element) -> $crate::Result<()> {
+                self.write(element)
+            }
+
+            fn finish(self: Box<Self>) -> $crate::Result<$crate::sink::writers::Finished> {
+                Ok((*self).finish()?.into())
+            }
+        }
+    };
+}
+use shard_writer;
+
 /// A shard that is written but not published yet.
 #[derive(Debug)]
 pub(super) struct Finished {

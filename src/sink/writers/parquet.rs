@@ -3,11 +3,9 @@
 use serde_json::json;
 
 use super::facts::{Create, Facts, NewShard};
-use super::{Finished, ShardWriter, kinds};
-use crate::element::Element;
+use super::{ShardWriter, kinds, shard_writer};
 use crate::error::{Error, Result};
 use crate::sink::compression::Compression;
-use crate::sink::shard_file::ShardFile;
 use crate::source::{ParquetCompression, ParquetWriter, ParquetWriterOptions};
 
 pub(super) static FACTS: Facts = Facts {
@@ -49,12 +47,4 @@ fn open(shard: &NewShard<'_>, create: Create<'_>) -> Result<Box<dyn ShardWriter>
     Ok(Box::new(ParquetWriter::new(create(None)?, settings)?))
 }
 
-impl ShardWriter for ParquetWriter<ShardFile> {
-    fn write(&mut self, element: &Element) -> Result<()> {
-        self.write(element)
-    }
-
-    fn finish(self: Box<Self>) -> Result<Finished> {
-        Ok((*self).finish()?.into())
-    }
-}
+shard_writer!(ParquetWriter);

@@ -2,11 +2,9 @@
 
 use super::facts::{Create, Facts, NewShard};
 use super::rows::{self, Rows};
-use super::{Finished, ShardWriter};
-use crate::element::Element;
+use super::{ShardWriter, shard_writer};
 use crate::error::Result;
 use crate::sink::schema::ColumnRules;
-use crate::sink::shard_file::ShardFile;
 use crate::source::SafetensorsWriter;
 
 pub(super) static FACTS: Facts =
@@ -19,12 +17,4 @@ fn open(_: &NewShard<'_>, create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
     Ok(Box::new(SafetensorsWriter::options().rows(true).write_to(create(None)?)))
 }
 
-impl ShardWriter for SafetensorsWriter<ShardFile> {
-    fn write(&mut self, element: &Element) -> Result<()> {
-        self.write(element)
-    }
-
-    fn finish(self: Box<Self>) -> Result<Finished> {
-        Ok((*self).finish()?.into())
-    }
-}
+shard_writer!(SafetensorsWriter);

@@ -1,7 +1,6 @@
 //! Compression of chunks by the writer.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::io;
 
 use crate::varint::put_varint;
@@ -20,17 +19,15 @@ pub enum Compression {
     Snappy,
 }
 
-/// Formats the codec as in the options string of the format's own writer.
-impl fmt::Display for Compression {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => f.write_str("uncompressed"),
-            Self::Zstd(level) => write!(f, "zstd:{level}"),
-            Self::Brotli(quality) => write!(f, "brotli:{quality}"),
-            Self::Snappy => f.write_str("snappy"),
-        }
+// Formats the codec as in the options string of the format's own writer.
+display_as!(Compression, |self, f| {
+    match self {
+        Self::None => f.write_str("uncompressed"),
+        Self::Zstd(level) => write!(f, "zstd:{level}"),
+        Self::Brotli(quality) => write!(f, "brotli:{quality}"),
+        Self::Snappy => f.write_str("snappy"),
     }
-}
+});
 
 /// Compressor of the parts of chunks; each part becomes a separate frame.
 pub(super) enum Compressor {

@@ -1,7 +1,5 @@
 //! Recovery of a file without an index: a truncated file, or a file whose writer was not closed.
 
-use std::fmt;
-
 use super::super::content::Content;
 use super::super::pieces::Pieces;
 use super::blocks::end_of_chunk;
@@ -29,16 +27,14 @@ pub struct Recovery {
     pub lost_bytes: u64,
 }
 
-impl fmt::Display for Recovery {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { records, chunks, lost_records, lost_chunks, lost_bytes } = self;
-        write!(
-            f,
-            "{records} records in {chunks} chunks were found without the index; {lost_chunks} chunks or more of \
-             {lost_records} records or more were lost, in {lost_bytes} bytes"
-        )
-    }
-}
+display_as!(Recovery, |self, f| {
+    let Self { records, chunks, lost_records, lost_chunks, lost_bytes } = self;
+    write!(
+        f,
+        "{records} records in {chunks} chunks were found without the index; {lost_chunks} chunks or more of \
+         {lost_records} records or more were lost, in {lost_bytes} bytes"
+    )
+});
 
 /// Scan over the chunks of a file.
 struct Walk<'a> {

@@ -1,7 +1,5 @@
 //! Types of the fields of a column.
 
-use std::fmt;
-
 use half::{bf16, f16};
 
 use crate::element::DType;
@@ -50,14 +48,12 @@ pub(super) fn bits(dtype: DType, text: &str) -> Option<u64> {
     })
 }
 
-impl fmt::Display for CsvType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Text => f.write_str("str"),
-            Self::Number(dtype) => dtype.fmt(f),
-        }
+display_as!(CsvType, |self, f| {
+    match self {
+        Self::Text => f.write_str("str"),
+        Self::Number(dtype) => dtype.fmt(f),
     }
-}
+});
 
 fn truth(text: &str) -> Option<bool> {
     match text {

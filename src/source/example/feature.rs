@@ -34,12 +34,10 @@ impl FeatureType {
     }
 }
 
-impl fmt::Display for FeatureType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Self::NAMES.iter().find(|(_, of)| of == self).map_or("", |(name, _)| name);
-        f.write_str(name)
-    }
-}
+display_as!(FeatureType, |self, f| {
+    let name = Self::NAMES.iter().find(|(_, of)| of == self).map_or("", |(name, _)| name);
+    f.write_str(name)
+});
 
 /// Values of a list, one after the other.
 #[derive(Clone, Debug, PartialEq)]

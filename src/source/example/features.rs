@@ -1,7 +1,6 @@
 //! The features of a record: all of them, or the declared features.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use super::feature::{FeatureSpec, FeatureType, FeatureValues};
 use super::lists;
@@ -205,11 +204,9 @@ pub(super) fn steps(spec: Option<&FeatureSpec>, message: Option<&[u8]>, record: 
     values.shaped(spec.dtype, &shape)
 }
 
-/// Formats declared features for the identity of a source; writes nothing for all features.
-impl fmt::Display for Features {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::Declared { specs, .. } = self else { return Ok(()) };
-        let specs: Vec<_> = specs.iter().map(|(name, spec)| format!("{name}: {spec}")).collect();
-        write!(f, "({})", specs.join(", "))
-    }
-}
+// Formats declared features for the identity of a source; writes nothing for all features.
+display_as!(Features, |self, f| {
+    let Self::Declared { specs, .. } = self else { return Ok(()) };
+    let specs: Vec<_> = specs.iter().map(|(name, spec)| format!("{name}: {spec}")).collect();
+    write!(f, "({})", specs.join(", "))
+});

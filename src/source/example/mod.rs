@@ -12,7 +12,6 @@ pub(crate) mod stages;
 mod tests;
 mod wire;
 
-use std::fmt;
 use std::sync::Arc;
 
 pub use self::encode::{encode_example, encode_sequence_example};
@@ -153,14 +152,12 @@ fn read(
     features.read(&map, record, value, fields)
 }
 
-/// Formats the parser for the identity of a source.
-impl fmt::Display for ExampleParser {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &*self.0 {
-            Form::Example(features) => write!(f, "examples{features}"),
-            Form::Sequence { context, sequences } => write!(f, "sequence_examples{context}{sequences}"),
-        }
+// Formats the parser for the identity of a source.
+display_as!(ExampleParser, |self, f| {
+    match &*self.0 {
+        Form::Example(features) => write!(f, "examples{features}"),
+        Form::Sequence { context, sequences } => write!(f, "sequence_examples{context}{sequences}"),
     }
-}
+});
 
 debug_as!(ExampleParser, |self, f| write!(f, "ExampleParser({self})"));

@@ -36,7 +36,6 @@ pub(super) mod tokens;
 #[path = "../webdataset/format.rs"]
 pub(super) mod webdataset;
 
-use std::fmt;
 use std::path::Path;
 
 use self::facts::Facts;
@@ -249,11 +248,7 @@ impl Format {
     }
 }
 
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+display_as!(Format, |self, f| f.write_str(self.as_str()));
 
 #[cfg(test)]
 mod tests {

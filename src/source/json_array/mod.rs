@@ -6,8 +6,6 @@ pub(super) mod entry;
 pub(super) mod fuzz;
 mod scan;
 
-use std::ops::Range;
-
 use self::scan::{starts, value};
 use super::content::{self, Contents};
 use super::files::Patterns;
@@ -16,7 +14,7 @@ use super::index_cache::{IndexCache, Records};
 use super::json::RepeatedNames;
 use super::jsonl::{RecordParser, record_options};
 use super::lines::other_file;
-use super::numbered::{File, Files, Numbered, named_source, reader, source_options};
+use super::numbered::{File, Files, Numbered, by_starts, named_source, reader, source_options};
 use super::starts::Starts;
 use super::utf8;
 use crate::element::{Element, Name};
@@ -124,9 +122,7 @@ impl Numbered for Parser {
 
     const NAME: &'static str = "json";
 
-    fn len(&self, file: &File<Starts>) -> u64 {
-        file.index.len()
-    }
+    by_starts!(Starts, range);
 
     fn read(&self, file: &File<Starts>, record: u64) -> Result<Element> {
         let wrong = || other_file(file.path.as_ref(), record);
@@ -139,20 +135,8 @@ impl Numbered for Parser {
         self.0.parse(text).map_err(|fault| at(fault.at, fault.message))
     }
 
-    fn ranges(&self, file: &File<Starts>, record: u64) -> impl IntoIterator<Item = Range<u64>> {
-        file.range(record)
-    }
-
-    fn stored_bytes(&self, file: &File<Starts>, record: u64) -> Option<u64> {
-        file.range(record).map(|range| range.end - range.start)
-    }
-
     fn params(&self) -> String {
         self.0.params()
-    }
-
-    fn index_bytes(index: &Starts) -> Option<u64> {
-        Some(index.memory_bytes())
     }
 
     fn take_note(&self) -> Option<(&'static str, u64)> {

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 #[cfg_attr(not(feature = "formats"), allow(unused_imports, reason = "two formats are read so"))]
 pub(super) use self::grouped::{Grouped, GroupedFiles};
-pub(super) use self::named::{named_source, reader, same_source, source_options};
+pub(super) use self::named::{by_starts, named_source, reader, same_source, source_options};
 use super::abreast;
 use super::content::{self, Content, Contents};
 use super::files::{self, FileId};

@@ -75,11 +75,7 @@ macro_rules! named_source {
             $($($more)*)?
         }
 
-        impl std::fmt::Debug for $source {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                write!(f, concat!(stringify!($source), "({:?})"), self.0)
-            }
-        }
+        debug_as!($source, |self, f| write!(f, concat!(stringify!($source), "({:?})"), self.0));
     };
 }
 pub(in super::super) use named_source;
@@ -113,6 +109,30 @@ macro_rules! source_options {
     };
 }
 pub(in super::super) use source_options;
+
+/// Implements methods of [`Numbered`](super::Numbered) for a format whose index holds the start of each record. `range`
+/// is a method of the files.
+macro_rules! by_starts {
+    ($index:ty, $range:ident) => {
+        fn len(&self, file: &$crate::source::numbered::File<$index>) -> u64 {
+            file.index.len()
+        }
+        fn ranges(
+            &self,
+            file: &$crate::source::numbered::File<$index>,
+            record: u64,
+        ) -> impl IntoIterator<Item = std::ops::Range<u64>> {
+            file.$range(record)
+        }
+        fn stored_bytes(&self, file: &$crate::source::numbered::File<$index>, record: u64) -> Option<u64> {
+            file.$range(record).map(|range| range.end - range.start)
+        }
+        fn index_bytes(index: &$index) -> Option<u64> {
+            Some(index.memory_bytes())
+        }
+    };
+}
+pub(in super::super) use by_starts;
 
 /// Defines the function of the crate root that opens a format as a dataset, by its name in pipeline files.
 macro_rules! reader {

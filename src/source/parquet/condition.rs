@@ -1,7 +1,5 @@
 //! Selection of row groups by the statistics in the footer.
 
-use std::fmt;
-
 use arrow_array::Array as _;
 use arrow_schema::{FieldRef, Schema};
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
@@ -136,11 +134,9 @@ fn number(value: &Value) -> Option<f64> {
     array.as_i64().map(|x| x as f64).or_else(|| float(array))
 }
 
-impl fmt::Display for Condition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.column)?;
-        self.min.iter().try_for_each(|min| write!(f, " >= {min}"))?;
-        self.max.iter().try_for_each(|max| write!(f, " <= {max}"))?;
-        self.equals.iter().try_for_each(|text| write!(f, " == {text:?}"))
-    }
-}
+display_as!(Condition, |self, f| {
+    write!(f, "{}", self.column)?;
+    self.min.iter().try_for_each(|min| write!(f, " >= {min}"))?;
+    self.max.iter().try_for_each(|max| write!(f, " <= {max}"))?;
+    self.equals.iter().try_for_each(|text| write!(f, " == {text:?}"))
+});

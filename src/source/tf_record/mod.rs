@@ -12,8 +12,6 @@ mod seek;
 mod stream;
 mod writer;
 
-use std::ops::Range;
-
 pub use self::examples::ExamplesIter;
 use self::frame::{FOOT, HEAD};
 pub(crate) use self::reader::Reader as TfRecordReader;
@@ -24,7 +22,7 @@ use super::files::Patterns;
 use super::formats::Format;
 use super::index_cache::{IndexCache, Records};
 use super::inflate::codecs::beginning_of_zlib;
-use super::numbered::{File, Files, Numbered, named_source, reader, source_options};
+use super::numbered::{File, Files, Numbered, by_starts, named_source, reader, source_options};
 use super::signs::{self, may_be_zlib};
 use super::starts::{Facts, Starts, StartsBuilder};
 use crate::element::Buffer;
@@ -143,9 +141,7 @@ impl Numbered for Frames {
 
     const NAME: &'static str = "tfrecord";
 
-    fn len(&self, file: &File<Starts>) -> u64 {
-        file.index.len()
-    }
+    by_starts!(Starts, range);
 
     #[inline]
     fn read(&self, file: &File<Starts>, record: u64) -> Result<Buffer> {
@@ -159,18 +155,6 @@ impl Numbered for Frames {
         let stored = bytes[range.end..].first_chunk::<FOOT>().copied().unwrap_or_default();
         frame::check(&bytes[range.clone()], stored).map_err(|e| e.offset(at))?;
         file.content.read(range.start as u64..range.end as u64)
-    }
-
-    fn stored_bytes(&self, file: &File<Starts>, record: u64) -> Option<u64> {
-        file.range(record).map(|range| range.end - range.start)
-    }
-
-    fn ranges(&self, file: &File<Starts>, record: u64) -> impl IntoIterator<Item = Range<u64>> {
-        file.range(record)
-    }
-
-    fn index_bytes(starts: &Starts) -> Option<u64> {
-        Some(starts.memory_bytes())
     }
 }
 

@@ -15,8 +15,6 @@ mod tests;
 mod walk;
 mod writer;
 
-use std::ops::Range;
-
 use self::input::{Part, Window};
 use self::sample::{Samples, Wanted, split};
 pub use self::stream::{WebDatasetIter, WebDatasetStream};
@@ -27,7 +25,7 @@ use super::content::{self, Content, Contents, check_plain};
 use super::files::Patterns;
 use super::formats::Format;
 use super::index_cache::{IndexCache, Records};
-use super::numbered::{File, Files, Numbered, named_source, reader, source_options};
+use super::numbered::{File, Files, Numbered, by_starts, named_source, reader, source_options};
 use super::starts::{Facts, Starts, StartsBuilder};
 use crate::element::Element;
 use crate::error::{Error, Result};
@@ -158,9 +156,7 @@ impl Numbered for Wanted {
 
     const NAME: &'static str = "webdataset";
 
-    fn len(&self, file: &File<Starts>) -> u64 {
-        file.index.len()
-    }
+    by_starts!(Starts, range);
 
     fn read(&self, file: &File<Starts>, record: u64) -> Result<Element> {
         let range = file.range(record).ok_or_else(|| Error::data("no such sample"))?;
@@ -170,20 +166,8 @@ impl Numbered for Wanted {
         self.element(sample.ok_or_else(|| Error::data("no sample").offset(start))?, file.path.as_ref())
     }
 
-    fn stored_bytes(&self, file: &File<Starts>, record: u64) -> Option<u64> {
-        file.range(record).map(|range| range.end - range.start)
-    }
-
-    fn ranges(&self, file: &File<Starts>, record: u64) -> impl IntoIterator<Item = Range<u64>> {
-        file.range(record)
-    }
-
     fn params(&self) -> String {
         self.identity()
-    }
-
-    fn index_bytes(starts: &Starts) -> Option<u64> {
-        Some(starts.memory_bytes())
     }
 }
 

@@ -1,6 +1,5 @@
 //! Identity of a process, from which another process can detect its end.
 
-use std::fmt;
 use std::fs;
 
 use serde::{Deserialize, Serialize};
@@ -42,11 +41,7 @@ impl Process {
     }
 }
 
-impl fmt::Display for Process {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "process {} on {}", self.pid, self.host)
-    }
-}
+display_as!(Process, |self, f| write!(f, "process {} on {}", self.pid, self.host));
 
 /// Returns the start time of a process, if the process is running.
 fn began(pid: u32) -> Option<u64> {

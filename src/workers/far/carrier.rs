@@ -1,6 +1,5 @@
 //! Carrier to workers on other machines, through a driver.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -259,11 +258,7 @@ pub(crate) struct FarEnd {
     pub(super) blame: Blame,
 }
 
-impl fmt::Display for FarEnd {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.why)
-    }
-}
+display_as!(FarEnd, |self, f| f.write_str(&self.why));
 
 impl End for FarEnd {
     fn who(&self) -> String {

@@ -1,7 +1,6 @@
 //! Bookkeeping of granted, leased and free pages: plain numbers, without memory, locks or system calls.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -38,12 +37,10 @@ impl ExtentId {
     }
 }
 
-impl fmt::Display for ExtentId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let end = u64::from(self.page) + u64::from(self.pages);
-        write!(f, "pages {}..{end} of grant {}", self.page, self.generation)
-    }
-}
+display_as!(ExtentId, |self, f| {
+    let end = u64::from(self.page) + u64::from(self.pages);
+    write!(f, "pages {}..{end} of grant {}", self.page, self.generation)
+});
 
 /// Use of the pages of an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

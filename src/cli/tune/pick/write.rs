@@ -1,6 +1,5 @@
 //! Insertion of an `executor` into the text of a pipeline file, without changing the rest.
 
-use std::fmt;
 use std::fs::Permissions;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -78,15 +77,13 @@ impl Change {
     }
 }
 
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "@@ line {} @@", self.line)?;
-        let lines = |text: &str, sign: char| -> String {
-            text.lines().filter(|line| !line.trim().is_empty()).map(|line| format!("{sign} {line}\n")).collect()
-        };
-        write!(f, "{}{}", lines(&self.removed, '-'), lines(&self.added, '+'))
-    }
-}
+display_as!(Change, |self, f| {
+    writeln!(f, "@@ line {} @@", self.line)?;
+    let lines = |text: &str, sign: char| -> String {
+        text.lines().filter(|line| !line.trim().is_empty()).map(|line| format!("{sign} {line}\n")).collect()
+    };
+    write!(f, "{}{}", lines(&self.removed, '-'), lines(&self.added, '+'))
+});
 
 /// Returns the file to replace, with links resolved, and its permissions.
 fn target(file: &Path) -> Result<(PathBuf, Permissions)> {

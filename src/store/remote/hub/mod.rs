@@ -13,7 +13,6 @@ mod refusal;
 mod tree;
 
 use std::collections::HashMap;
-use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -334,11 +333,7 @@ impl ObjectStore for Hub {
     }
 }
 
-impl fmt::Display for Hub {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Hugging Face's hub")
-    }
-}
+display_as!(Hub, |self, f| f.write_str("Hugging Face's hub"));
 
 // Omits the token and the URLs of files, which are signed.
 debug_as!(Hub, |self, f| f.debug_struct("Hub").field("endpoint", &self.0.endpoint.as_str()).finish_non_exhaustive());
