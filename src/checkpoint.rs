@@ -119,11 +119,6 @@ impl Identity {
         &self.fingerprint
     }
 
-    /// Returns the lines of all stages.
-    pub(crate) fn lines(&self) -> &[String] {
-        &self.lines
-    }
-
     /// Returns the lines of all stages and edits, which all hosts share.
     pub(crate) fn shared_lines(&self) -> Vec<String> {
         let edits = self.edits.lines().into_iter().map(|edit| format!("edit {edit}"));
@@ -132,7 +127,7 @@ impl Identity {
 
     /// Returns the hash of all stages and edits.
     pub(crate) fn shared_fingerprint(&self) -> String {
-        if self.edits == Edits::default() {
+        if self.edits.is_empty() {
             return self.fingerprint.clone();
         }
         format!("{:016x}", xxh3_64(self.shared_lines().join("\n").as_bytes()))

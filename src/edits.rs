@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::declare::arguments::{Arguments, Kind, arguments, read};
 use crate::declare::node::Node;
 use crate::declare::values::{AtLeast, Decode};
@@ -19,11 +21,11 @@ arguments! {
 /// A log of edits of a run, in the order of their batches: see [`LoaderBuilder::edits`](crate::LoaderBuilder::edits).
 ///
 /// An edit at batch `b` changes no batch before `b`. The log may therefore grow during a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Edits(Vec<Edit>);
 
 /// An edit: some batches are left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Edit {
     at: u64,
     skip: u64,
@@ -59,6 +61,11 @@ impl Edits {
     pub fn skip(mut self, at: u64, batches: u64) -> Self {
         self.0.push(Edit { at, skip: batches });
         self
+    }
+
+    /// Returns true if there are no edits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Checks the order of the edits.

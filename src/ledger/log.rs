@@ -8,6 +8,7 @@ use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::checkpoint::{Checkpoint, FORMAT as CHECKPOINT};
+use crate::edits::Edits;
 use crate::error::{Error, Result};
 
 /// Number of the format.
@@ -77,6 +78,9 @@ pub struct Run {
     pub sources: Vec<(usize, Vec<String>)>,
     /// Hash of `sources`.
     pub sources_hash: String,
+    /// Edits of the run: see [`LoaderBuilder::edits`](crate::LoaderBuilder::edits).
+    #[serde(default, skip_serializing_if = "Edits::is_empty")]
+    pub edits: Edits,
 }
 
 /// A line with the run that it belongs to.
@@ -176,6 +180,11 @@ impl RunLog {
     pub fn run(&self) -> Option<&Run> {
         self.lines.last().map(|line| &*line.run)
     }
+
+    /// Returns the edits of the last run, which begin with the edits of all earlier runs that have had an effect.
+    pub fn edits(&self) -> Edits {
+        self.run().map(|run| run.edits.clone()).unwrap_or_default()
+    }
 }
 
 impl Line {
@@ -189,6 +198,7 @@ impl Line {
             delivered: self.entry.at_batch,
             state: self.entry.state.clone(),
             accepted_changes: Vec::new(),
+            edits: self.run.edits.effective(self.entry.at_batch),
         }
     }
 }

@@ -15,7 +15,6 @@ mod writer;
 
 pub use audit::{Audited, audit};
 pub use log::{Entry, Event, Line, Run, RunLog};
-pub(crate) use replay::Replay;
 pub use when::{Seen, when};
 pub use which::{Step, which};
 pub(crate) use writer::{Batch, Ledger};

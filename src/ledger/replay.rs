@@ -33,6 +33,7 @@ impl<'a, D: IterDataset> Replay<'a, D> {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the pipeline has no plan.
     pub(crate) fn start(dataset: &D, log: &'a RunLog, keys: Option<Arc<dyn KeySource>>) -> Result<Self> {
         let (identity, files) = (Identity::of(dataset), (dataset as &dyn Stage).source_files(usize::MAX));
+        let identity = identity.edited(log.edits());
         let pass = PlannedPass::start(dataset, keys)?;
         Ok(Self { log, identity, files, checked: None, pass, cx: Cx::default(), next: 0 })
     }
@@ -85,7 +86,8 @@ impl<'a, D: IterDataset> Replay<'a, D> {
     /// # Errors
     /// Errors of the plan.
     pub(crate) fn plan(&mut self, spans: bool) -> Result<Option<PlannedBatch>> {
-        let planned = self.pass.next(spans, &mut self.cx)?;
+        let skipped = self.identity.edits().skipped_at(self.next);
+        let planned = self.pass.after(skipped, spans, &mut self.cx)?;
         self.next += u64::from(planned.is_some());
         Ok(planned)
     }
@@ -96,7 +98,8 @@ impl<'a, D: IterDataset> Replay<'a, D> {
     /// Errors of the plan.
     pub(crate) fn plan_again(&mut self, before: StateOf<D>) -> Result<Option<PlannedBatch>> {
         self.pass.restore(before, &mut self.cx)?;
-        self.pass.next(true, &mut self.cx)
+        let skipped = self.identity.edits().skipped_at(self.next.saturating_sub(1));
+        self.pass.after(skipped, true, &mut self.cx)
     }
 
     /// Returns the state before the next batch.

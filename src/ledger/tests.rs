@@ -14,7 +14,7 @@ use crate::keys::Recompute;
 use crate::pack::{BinPackOptions, ConcatPackOptions, OverLong, RowSpec, WindowPackOptions};
 use crate::part::Part;
 use crate::prelude::*;
-use crate::{BoxIter, Checkpoint, Error, Loader};
+use crate::{BoxIter, Checkpoint, Edits, Error, Loader};
 
 fn documents(lens: &[usize]) -> Source<Vec<Element>> {
     let element = |(id, &len): (usize, &usize)| {
@@ -51,13 +51,11 @@ fn pipeline(lens: &[usize], before: usize, packs: usize, size: usize) -> BoxIter
 fn loader(
     ds: &BoxIter<Element>,
     part: Part,
-    log: Option<&Path>,
+    edits: &Edits,
+    log: &Path,
     state: Option<Checkpoint>,
 ) -> Loader<BoxIter<Element>> {
-    let mut builder = ds.clone().loader().part(part).keys(Recompute);
-    if let Some(log) = log {
-        builder = builder.ledger(log);
-    }
+    let mut builder = ds.clone().loader().part(part).keys(Recompute).edits(edits.clone()).ledger(log);
     if let Some(state) = state {
         builder = builder.resume(state);
     }
@@ -65,8 +63,8 @@ fn loader(
 }
 
 /// The lineage of each global batch, from a run without a log.
-fn twin(ds: &BoxIter<Element>) -> Vec<Vec<Lineage>> {
-    let (mut running, mut all) = (ds.clone().loader().build().unwrap(), Vec::new());
+fn twin(ds: &BoxIter<Element>, edits: Edits) -> Vec<Vec<Lineage>> {
+    let (mut running, mut all) = (ds.clone().loader().edits(edits).build().unwrap(), Vec::new());
     while running.next().transpose().unwrap().is_some() {
         all.push(running.lineage().unwrap());
     }
@@ -74,10 +72,10 @@ fn twin(ds: &BoxIter<Element>) -> Vec<Vec<Lineage>> {
 }
 
 /// Runs to the end with a log. After each number of batches in `kills`, the run is killed and resumes at an earlier state.
-fn run(ds: &BoxIter<Element>, log: &Path, part: &Part, kills: &[(usize, usize)]) {
+fn run(ds: &BoxIter<Element>, log: &Path, part: &Part, edits: &Edits, kills: &[(usize, usize)]) {
     let mut state = None;
     for &(more, back) in kills {
-        let mut running = loader(ds, part.clone(), Some(log), state.clone());
+        let mut running = loader(ds, part.clone(), edits, log, state.clone());
         for number in 0..more {
             if running.next().transpose().unwrap().is_none() {
                 return;
@@ -87,7 +85,7 @@ fn run(ds: &BoxIter<Element>, log: &Path, part: &Part, kills: &[(usize, usize)])
             }
         }
     }
-    let mut running = loader(ds, part.clone(), Some(log), state);
+    let mut running = loader(ds, part.clone(), edits, log, state);
     while running.next().transpose().unwrap().is_some() {}
 }
 
@@ -104,13 +102,22 @@ proptest! {
         size in 1usize..12,
         parts in 1..3usize,
         kills in prop::collection::vec((0..20usize, 0..9usize), 0..3),
+        mut skips in prop::collection::vec((0..30u64, 1..5u64), 0..3),
     ) {
         let parts = if packs == 3 { 1 } else { parts };
         let ds = pipeline(&lens, before, packs, size);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.ledger");
-        let twin = twin(&ds);
-        run(&ds, &path, &Part::of(0, parts), &kills);
+        skips.sort_by_key(|(at, _)| *at);
+        let edits = skips.iter().fold(Edits::default(), |edits, (at, count)| edits.skip(*at, *count));
+        let mut unedited = twin(&ds, Edits::default());
+        for (at, count) in skips {
+            let from = (at as usize).min(unedited.len());
+            unedited.drain(from..(from + count as usize).min(unedited.len()));
+        }
+        let twin = twin(&ds, edits.clone());
+        prop_assert_eq!(&twin, &unedited);
+        run(&ds, &path, &Part::of(0, parts), &edits, &kills);
         let log = RunLog::open(&path).unwrap();
         prop_assert_eq!((log.batches(), log.lines().last().unwrap().entry.event), (twin.len() as u64, Event::End));
 

@@ -39,7 +39,8 @@ impl<D: IterDataset + 'static> Loader<D> {
         let mut cx = Cx::default();
         let mut pass = PlannedPass::start(&*self.dataset, self.run.shared_keys())?;
         pass.restore(before, &mut cx)?;
-        let Some(batch) = pass.next(true, &mut cx)? else {
+        let skipped = self.identity.edits().skipped_at(self.position.delivered.saturating_sub(1));
+        let Some(batch) = pass.after(skipped, true, &mut cx)? else {
             return Err(Error::state("the plan ends before the last delivered element"));
         };
         let mut rows = Tracer::new(&*self.dataset).rows(&batch);
@@ -86,6 +87,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         }
         let (part, deal) = (self.part().cloned().unwrap_or_else(Part::whole), self.deal().cloned().unwrap_or_default());
         let run = Run { part: part.to_string(), deal: format!("{deal:?}"), file, ..Run::default() };
+        let run = Run { edits: self.identity.edits().clone(), ..run };
         let mut ledger = Ledger::open(&path)?;
         let Position { state, delivered, .. } = &self.position;
         ledger.begin(&*self.dataset, run, self.identity.fingerprint(), *delivered, state)?;

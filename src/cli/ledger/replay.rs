@@ -47,7 +47,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
             log.before(first)?.checkpoint()
         }
     };
-    let mut loader = dataset.loader().executor(Executor::Inline).resume(before).build()?;
+    let mut loader = dataset.loader().executor(Executor::Inline).edits(log.edits()).resume(before).build()?;
     let (mut sink, mut lineage) = (Sink::options(args.to).open(&args.out)?, String::new());
     while loader.delivered() < end {
         let step = loader.delivered();

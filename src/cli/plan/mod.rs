@@ -15,7 +15,6 @@ use std::time::Instant;
 use self::check::Condition;
 use self::figures::{Counts, Figures};
 use self::keys::KeysOfPlan;
-use crate::Result;
 use crate::cli::progress::Counter;
 use crate::cli::{OUTPUT, Outcome, examples, output};
 use crate::cx::Recorder;
@@ -26,6 +25,7 @@ use crate::keys::KeySource;
 use crate::part::{Balance, Cost, Deal};
 use crate::report::counts_as_tokens;
 use crate::spec::{Pipeline, RunOptions};
+use crate::{Edits, Result};
 use serde::Serialize;
 
 /// Shows what a run will see: shares by tokens, epochs, padding, stragglers
@@ -58,6 +58,9 @@ pub(crate) struct Args {
     /// Costs of rows, for the slowest part of a balanced deal [default: as in the pipeline file, or `balanced: {d_model: 4096}`]
     #[arg(long, value_name = "DEAL")]
     deal: Option<String>,
+    /// Changes of the batches [default: as in the pipeline file]
+    #[arg(long, value_name = "FILE")]
+    edits: Option<String>,
     /// Compute the keys of this share of the records only, and estimate the rest
     ///
     /// At least 1000 records of each source are read. Sources with a file of keys are exact. The error is stated with the figures.
@@ -83,6 +86,7 @@ struct Settings {
     parts: usize,
     balance: Balance,
     price: Option<f64>,
+    edits: Edits,
 }
 
 /// Width of the layers that determine the costs of rows by default.
@@ -129,6 +133,10 @@ fn of_file(file: &Path, args: &Args) -> Result<Planned> {
         parts: args.parts as usize,
         balance: balance(args.deal.as_deref(), &pipeline)?,
         price: args.price_per_1000_requests,
+        edits: match &args.edits {
+            Some(file) => RunOptions::from_texts([("edits", file.as_str())])?.edits()?,
+            None => pipeline.run_options().edits()?,
+        },
     };
     let keys = KeysOfPlan::new(pipeline.keys());
     let keys = match args.sample {
@@ -180,7 +188,7 @@ fn plan<D: IterDataset<Item = Element>>(
     let mut contents = RunContents::plan(dataset, run, counts_as_tokens, settings.balance.cost.clone())?;
     let (mut counts, mut records) = (Counts::default(), Vec::new());
     while settings.batches.is_none_or(|most| counts.batches() < most) {
-        let Some(batch) = contents.next()? else {
+        let Some(batch) = contents.after(settings.edits.skipped_at(counts.batches()))? else {
             counts.end();
             break;
         };

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use super::spans::Spans;
 use super::{Account, Awaited};
 use crate::cx::evaluation::ThreadWaits;
-use crate::cx::group::ElementGroup;
 
 /// Cause of a wait, or of a part of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

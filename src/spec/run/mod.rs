@@ -15,6 +15,7 @@ use super::decode::Fields;
 use super::node::{Field, Node, Tree};
 use super::values::{Amount, AtLeast, Between, Decode};
 use super::yaml;
+use crate::edits::Edits;
 use crate::error::{Error, Result};
 use crate::exec::{Executor, FailedElements, MOST_THREADS};
 use crate::part::{Deal, Part};
@@ -300,6 +301,14 @@ impl RunOptions {
 
     fn given_part(&self) -> Option<&Part> {
         self.hosts.part.as_ref().map(|Share(part)| part)
+    }
+
+    /// The edits of the run.
+    ///
+    /// # Errors
+    /// The file of the edits cannot be read, or has an invalid edit.
+    pub(crate) fn edits(&self) -> Result<Edits> {
+        self.program.edits.as_ref().map_or_else(|| Ok(Edits::default()), EditLog::edits)
     }
 
     /// Reads options from their names and their values as text.

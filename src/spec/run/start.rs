@@ -69,10 +69,7 @@ impl RunOptions {
         if let Some(Seconds(timeout)) = self.hosts.guard_timeout {
             builder = builder.guard_timeout(timeout);
         }
-        if let Some(log) = &self.program.edits {
-            builder = builder.edits(log.edits()?);
-        }
-        Ok(builder.on_failed_element(self.failed_elements()?))
+        Ok(builder.edits(self.edits()?).on_failed_element(self.failed_elements()?))
     }
 
     /// Adds the views of the run, and the files that it writes.

@@ -82,7 +82,7 @@ proptest! {
             compare(&batch, &lineage, &lens);
             let numbers = running.rows().map_or_else(|| (0..4).collect(), |rows| rows.iter().collect::<Vec<_>>());
             prop_assert_eq!(lineage.iter().map(|row| row.row as usize).collect::<Vec<_>>(), numbers);
-            if running.delivered() % resume == 0 {
+            if running.delivered().is_multiple_of(resume) {
                 running = loader(&ds, part.as_ref(), Some(running.state().unwrap()));
                 prop_assert!(running.lineage().is_err());
             }
