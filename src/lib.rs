@@ -35,14 +35,9 @@
 //! ```no_run
 //! use gristmill::prelude::*;
 //!
-//! # #[cfg(feature = "text")] {
-//! let packed = gristmill::jsonl("corpus/*.jsonl", ["text"])?
-//!     .shuffle(42)
-//!     .tokenise("gpt2.tokenizer.json", "text")?
-//!     .to_iter()
-//!     .window_pack(1024)
-//!     .batch(32);
-//! # drop(packed); }
+//! let texts = gristmill::jsonl("corpus/*.jsonl", ["text"])?.shuffle(42).to_iter().batch(32);
+//! let packed = gristmill::megatron("corpus/*.idx")?.shuffle(42).to_iter().window_pack(1024).batch(32);
+//! # drop((texts, packed));
 //! # Ok::<(), gristmill::Error>(())
 //! ```
 //!

@@ -278,7 +278,6 @@ impl Context {
     }
 }
 
-#[cfg(feature = "python")]
 impl Context {
     /// Nothing is known of the elements, and nothing is read to learn it.
     pub(crate) fn unknown() -> Self {
