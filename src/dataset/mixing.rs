@@ -7,7 +7,7 @@ use super::{AtEnd, IterDataset, MapDataset};
 use crate::declare::arguments::{Arguments, Kind, arguments, read, words};
 use crate::declare::node::{Node, Tree};
 use crate::declare::suggest::nearest;
-use crate::declare::values::{AtLeast, Decode, Map, wrong};
+use crate::declare::values::{AtLeast, Map, decode_as, wrong};
 use crate::error::{Error, Result};
 use crate::rng::{Schedule, ScheduleEntry};
 
@@ -76,18 +76,14 @@ words!(Unit { "elements" => Unit::Elements, "tokens" => Unit::Tokens });
 /// A whole number above 0, which may be written as `6e9`.
 struct Count(u64);
 
-impl Decode for Count {
-    const KIND: Kind = AtLeast::<1>::KIND;
-
-    fn decode(node: &Node) -> Result<Self> {
-        // Below 2^63, such a number is exact.
-        let whole = |number: f64| number.fract() == 0.0 && (1.0..9.2e18).contains(&number);
-        match node.value {
-            Tree::Float(number) if whole(number) => Ok(Self(number as u64)),
-            _ => AtLeast::<1>::decode(node).map(|AtLeast(count)| Self(count)),
-        }
+decode_as!(Count, AtLeast::<1>::KIND, |node| {
+    // Below 2^63, such a number is exact.
+    let whole = |number: f64| number.fract() == 0.0 && (1.0..9.2e18).contains(&number);
+    match node.value {
+        Tree::Float(number) if whole(number) => Ok(Self(number as u64)),
+        _ => AtLeast::<1>::decode(node).map(|AtLeast(count)| Self(count)),
     }
-}
+});
 
 /// Weights of parts.
 enum Weights {
@@ -95,17 +91,13 @@ enum Weights {
     ByName(Vec<(String, f64)>),
 }
 
-impl Decode for Weights {
-    const KIND: Kind = Kind::Either(&[Kind::List(&Kind::Number), Kind::Map(&Kind::Number)]);
-
-    fn decode(node: &Node) -> Result<Self> {
-        match node.value {
-            Tree::Map(_) => Map::decode(node).map(|Map(weights)| Self::ByName(weights)),
-            Tree::List(_) | Tree::Int(_) | Tree::Float(_) => Vec::decode(node).map(Self::InOrder),
-            _ => Err(wrong(node, "a list of numbers, or a mapping of names to numbers")),
-        }
+decode_as!(Weights, Kind::Either(&[Kind::List(&Kind::Number), Kind::Map(&Kind::Number)]), |node| {
+    match node.value {
+        Tree::Map(_) => Map::decode(node).map(|Map(weights)| Self::ByName(weights)),
+        Tree::List(_) | Tree::Int(_) | Tree::Float(_) => Vec::decode(node).map(Self::InOrder),
+        _ => Err(wrong(node, "a list of numbers, or a mapping of names to numbers")),
     }
-}
+});
 
 impl Weights {
     /// Returns a weight for each name.
@@ -140,24 +132,12 @@ fn number_of(name: &str, names: &[String]) -> Result<usize> {
 /// An entry of a schedule.
 struct Entry(EntryArgs);
 
-impl Decode for Entry {
-    const KIND: Kind = Kind::Section(&EntryArgs::ABOUT);
-
-    fn decode(node: &Node) -> Result<Self> {
-        read(node).map(Self)
-    }
-}
+decode_as!(Entry, Kind::Section(&EntryArgs::ABOUT), |node| read(node).map(Self));
 
 /// A schedule, before the names of the parts are given.
 struct Changes(ScheduleArgs);
 
-impl Decode for Changes {
-    const KIND: Kind = Kind::Section(&ScheduleArgs::ABOUT);
-
-    fn decode(node: &Node) -> Result<Self> {
-        read(node).map(Self)
-    }
-}
+decode_as!(Changes, Kind::Section(&ScheduleArgs::ABOUT), |node| read(node).map(Self));
 
 impl Changes {
     fn schedule(self, names: &[String]) -> Result<Schedule> {

@@ -27,6 +27,20 @@ pub(crate) trait Decode: Sized {
     }
 }
 
+/// Implements [`Decode`] for a type: its kind, and the function that reads it.
+macro_rules! decode_as {
+    ($type:ty, $kind:expr, |$node:ident| $body:expr) => {
+        impl $crate::declare::values::Decode for $type {
+            const KIND: $crate::declare::arguments::Kind = $kind;
+
+            fn decode($node: &$crate::declare::node::Node) -> $crate::error::Result<Self> {
+                $body
+            }
+        }
+    };
+}
+pub(crate) use decode_as;
+
 /// The error of a value of another kind.
 #[cold]
 pub(crate) fn wrong(node: &Node, want: &str) -> Error {
@@ -43,60 +57,36 @@ pub(crate) fn wrong(node: &Node, want: &str) -> Error {
     }
 }
 
-impl Decode for bool {
-    const KIND: Kind = Kind::Bool;
-
-    fn decode(node: &Node) -> Result<Self> {
-        match node.value {
-            Tree::Bool(value) => Ok(value),
-            _ => Err(wrong(node, "true or false")),
-        }
+decode_as!(bool, Kind::Bool, |node| {
+    match node.value {
+        Tree::Bool(value) => Ok(value),
+        _ => Err(wrong(node, "true or false")),
     }
-}
+});
 
-impl Decode for String {
-    const KIND: Kind = Kind::Text;
-
-    fn decode(node: &Node) -> Result<Self> {
-        match &node.value {
-            Tree::Str(text) => Ok(text.clone()),
-            _ => Err(wrong(node, "text")),
-        }
+decode_as!(String, Kind::Text, |node| {
+    match &node.value {
+        Tree::Str(text) => Ok(text.clone()),
+        _ => Err(wrong(node, "text")),
     }
-}
+});
 
-impl Decode for PathBuf {
-    const KIND: Kind = Kind::Path;
-
-    fn decode(node: &Node) -> Result<Self> {
-        String::decode(node).map(Self::from)
-    }
-}
+decode_as!(PathBuf, Kind::Path, |node| String::decode(node).map(Self::from));
 
 /// A tokenizer: the path of its file, or its contents. Text that begins with `{` is a `tokenizer.json`, and text that begins
 /// with `data:;base64,` is any file of a tokenizer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TokenizerFile(pub(crate) String);
 
-impl Decode for TokenizerFile {
-    const KIND: Kind = Kind::Tokenizer;
+decode_as!(TokenizerFile, Kind::Tokenizer, |node| String::decode(node).map(Self));
 
-    fn decode(node: &Node) -> Result<Self> {
-        String::decode(node).map(Self)
+decode_as!(f64, Kind::Number, |node| {
+    match node.value {
+        Tree::Float(number) if number.is_finite() => Ok(number),
+        Tree::Int(number) => Ok(number as Self),
+        _ => Err(wrong(node, "a number")),
     }
-}
-
-impl Decode for f64 {
-    const KIND: Kind = Kind::Number;
-
-    fn decode(node: &Node) -> Result<Self> {
-        match node.value {
-            Tree::Float(number) if number.is_finite() => Ok(number),
-            Tree::Int(number) => Ok(number as Self),
-            _ => Err(wrong(node, "a number")),
-        }
-    }
-}
+});
 
 macro_rules! decode_integer {
     ($($type:ty),*) => {
@@ -177,18 +167,14 @@ impl From<Amount> for usize {
     }
 }
 
-impl Decode for Amount {
-    const KIND: Kind = Kind::Memory;
-
-    fn decode(node: &Node) -> Result<Self> {
-        match &node.value {
-            Tree::Str(text) => parse_bytes(text)
-                .map(Self)
-                .ok_or_else(|| node.error(format!("`{text}` is no amount of memory")).help("such as 512MiB or 2GiB")),
-            _ => u64::decode(node).map(Self),
-        }
+decode_as!(Amount, Kind::Memory, |node| {
+    match &node.value {
+        Tree::Str(text) => parse_bytes(text)
+            .map(Self)
+            .ok_or_else(|| node.error(format!("`{text}` is no amount of memory")).help("such as 512MiB or 2GiB")),
+        _ => u64::decode(node).map(Self),
     }
-}
+});
 
 /// A list; a single value is a list of length 1.
 impl<T: Decode> Decode for Vec<T> {
@@ -238,13 +224,7 @@ impl<T: Decode> Decode for Option<T> {
     }
 }
 
-impl Decode for Node {
-    const KIND: Kind = Kind::Any;
-
-    fn decode(node: &Node) -> Result<Self> {
-        Ok(node.clone())
-    }
-}
+decode_as!(Node, Kind::Any, |node| Ok(node.clone()));
 
 /// A value with its place that is read as a `T` later, once the columns or the folder of the file are known.
 #[derive(Debug)]

@@ -10,8 +10,7 @@ use crate::dataset::map::Mapped;
 use crate::dataset::remainder::RemainderOrPad;
 use crate::declare::arguments::{Kind, read};
 use crate::declare::decode::Fields;
-use crate::declare::node::Node;
-use crate::declare::values::{Decode, Map};
+use crate::declare::values::{Decode, Map, decode_as};
 
 pub(crate) const STAGES: &[StageEntry] = &[
     StageEntry::iter(
@@ -281,19 +280,15 @@ arguments! {
     }
 }
 
-impl Decode for BatchSize {
-    const KIND: Kind = Kind::Section(&BatchSizeArgs::ABOUT);
-
-    fn decode(node: &Node) -> Result<Self> {
-        let BatchSizeArgs { fixed, per_bucket, tokens } = read(node)?;
-        match (fixed, per_bucket, tokens) {
-            (Some(Positive(size)), None, None) => Ok(Self::Fixed(size)),
-            (None, Some(sizes), None) => Ok(Self::PerBucket(sizes)),
-            (None, None, Some(Positive(tokens))) => Ok(Self::Tokens(tokens)),
-            _ => Err(node.error("needs one of `fixed`, `per_bucket` and `tokens`")),
-        }
+decode_as!(BatchSize, Kind::Section(&BatchSizeArgs::ABOUT), |node| {
+    let BatchSizeArgs { fixed, per_bucket, tokens } = read(node)?;
+    match (fixed, per_bucket, tokens) {
+        (Some(Positive(size)), None, None) => Ok(Self::Fixed(size)),
+        (None, Some(sizes), None) => Ok(Self::PerBucket(sizes)),
+        (None, None, Some(Positive(tokens))) => Ok(Self::Tokens(tokens)),
+        _ => Err(node.error("needs one of `fixed`, `per_bucket` and `tokens`")),
     }
-}
+});
 
 /// The features of a row, and their options. Stages that cannot align refuse `align`.
 fn rows(args: RowArgs, AlignArgs { align }: AlignArgs, at: &Site<'_>) -> Result<RowSpec> {

@@ -64,16 +64,12 @@ pub(super) fn to_record(field: &str) -> NamedFn<Buffer> {
 /// `context` and `sequences`, or `true` for all there is.
 struct DeclaredSequences(Option<ExampleParser>);
 
-impl Decode for DeclaredSequences {
-    const KIND: Kind = Kind::Either(&[Kind::Bool, Kind::Section(&SequenceArgs::ABOUT)]);
-
-    fn decode(node: &Node) -> Result<Self> {
-        if let Tree::Bool(all) = node.value {
-            return Ok(Self(all.then(ExampleParser::inferred_sequences)));
-        }
-        let fields = Fields::new(node)?;
-        let parser = sequences(SequenceArgs::read(&fields)?, |error| fields.error(error.message()))?;
-        fields.finish()?;
-        Ok(Self(Some(parser)))
+decode_as!(DeclaredSequences, Kind::Either(&[Kind::Bool, Kind::Section(&SequenceArgs::ABOUT)]), |node| {
+    if let Tree::Bool(all) = node.value {
+        return Ok(Self(all.then(ExampleParser::inferred_sequences)));
     }
-}
+    let fields = Fields::new(node)?;
+    let parser = sequences(SequenceArgs::read(&fields)?, |error| fields.error(error.message()))?;
+    fields.finish()?;
+    Ok(Self(Some(parser)))
+});

@@ -3,7 +3,7 @@
 use super::arguments::{Arguments, Kind, arguments};
 use super::decode::Fields;
 use super::node::{Node, Tree};
-use super::values::{AtLeast, Decode};
+use super::values::{AtLeast, Decode, decode_as};
 use crate::error::{Error, Result};
 use crate::part::{Balance, Cost, Deal};
 
@@ -73,20 +73,16 @@ const FORMS: &str = "`even`, `lanes`, `balanced: {d_model: 4096}` or `shadow: {d
 /// Balance of rows in a pipeline file.
 struct Balanced(Balance);
 
-impl Decode for Balanced {
-    const KIND: Kind = Kind::Section(&BalanceArgs::ABOUT);
-
-    fn decode(node: &Node) -> Result<Self> {
-        let fields = Fields::new(node)?;
-        let args = BalanceArgs::read(&fields)?;
-        fields.finish()?;
-        if let Some(text) = args.contradiction() {
-            return Err(fields.error(text));
-        }
-        let cost = args.cost().ok_or_else(|| unpriced(&fields))?;
-        Ok(Self(Balance::new(cost).micro(number(args.micro_steps))))
+decode_as!(Balanced, Kind::Section(&BalanceArgs::ABOUT), |node| {
+    let fields = Fields::new(node)?;
+    let args = BalanceArgs::read(&fields)?;
+    fields.finish()?;
+    if let Some(text) = args.contradiction() {
+        return Err(fields.error(text));
     }
-}
+    let cost = args.cost().ok_or_else(|| unpriced(&fields))?;
+    Ok(Self(Balance::new(cost).micro(number(args.micro_steps))))
+});
 
 #[cold]
 fn unpriced(fields: &Fields<'_>) -> Error {

@@ -7,7 +7,7 @@ use super::entry::{OnBad, SourceEntry, StageEntry};
 use super::node::{Node, at, on_line};
 use super::sources;
 use super::suggest::suggest;
-use super::values::Decode;
+use super::values::decode_as;
 use crate::dataset::iter::{self, BadRecords, FilterThresholds};
 use crate::dataset::{columns, map};
 use crate::error::{Error, Result};
@@ -49,24 +49,12 @@ fn summary(doc: &str) -> &str {
 /// A source in a file, which [`source`] reads.
 pub(crate) struct Source;
 
-impl Decode for Source {
-    const KIND: Kind = Kind::Source;
-
-    fn decode(_: &Node) -> Result<Self> {
-        Ok(Self)
-    }
-}
+decode_as!(Source, Kind::Source, |_node| Ok(Self));
 
 /// A list of stages in a file, which [`stages_of`] reads.
 pub(crate) struct Stages;
 
-impl Decode for Stages {
-    const KIND: Kind = Kind::Stages;
-
-    fn decode(_: &Node) -> Result<Self> {
-        Ok(Self)
-    }
-}
+decode_as!(Stages, Kind::Stages, |_node| Ok(Self));
 
 /// Returns the entries of all stages but the border.
 pub(crate) fn stages() -> impl Iterator<Item = &'static StageEntry> {

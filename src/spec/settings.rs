@@ -7,7 +7,7 @@ use super::decode::Fields;
 use super::node::Node;
 use super::registry::{Source, Stages};
 use super::run::{Limit, RunOptions};
-use super::values::{Amount, AtLeast, Decode, Given};
+use super::values::{Amount, AtLeast, Decode, Given, decode_as};
 use crate::error::Result;
 use crate::store::{Described, Field, StoreOptions};
 pub use crate::units::parse_bytes;
@@ -136,11 +136,7 @@ arguments! {
     }
 }
 
-impl Decode for CheckpointSettings {
-    const KIND: Kind = Kind::Section(&CheckpointArgs::ABOUT);
-
-    fn decode(node: &Node) -> Result<Self> {
-        let CheckpointArgs { folder, every } = read(node)?;
-        Ok(Self { folder, every: every.map(|count| count.0) })
-    }
-}
+decode_as!(CheckpointSettings, Kind::Section(&CheckpointArgs::ABOUT), |node| {
+    let CheckpointArgs { folder, every } = read(node)?;
+    Ok(Self { folder, every: every.map(|count| count.0) })
+});

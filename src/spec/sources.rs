@@ -9,7 +9,7 @@ use super::entry::SourceEntry;
 use super::mixing::MixOptions;
 use super::node::{Field, Node, Tree};
 use super::registry;
-use super::values::{Decode, Given, Positive};
+use super::values::{Decode, Given, Positive, decode_as};
 use crate::dataset::iter::{ZipLength, interleave, zip_all};
 use crate::dataset::map::{Concatenate, RandomAccess, Range, Source, SourceFacts, ZipAll};
 use crate::dataset::{BoxIter, BoxMap, IterDatasetExt, MapDatasetExt};
@@ -43,13 +43,7 @@ pub(super) const SOURCES: &[SourceEntry] = &[
 /// A separate source, or `source` and `stages`.
 struct Part;
 
-impl Decode for Part {
-    const KIND: Kind = Kind::Part;
-
-    fn decode(_: &Node) -> Result<Self> {
-        Ok(Self)
-    }
-}
+decode_as!(Part, Kind::Part, |_node| Ok(Self));
 
 arguments! {
     struct PartsArgs(parts) {
@@ -216,16 +210,12 @@ fn range(RangeArgs { start, stop, column, step }: RangeArgs, _: &Site<'_>) -> Re
 /// A record: a mapping of columns.
 struct Record(Element);
 
-impl Decode for Record {
-    const KIND: Kind = Kind::Map(&Kind::Any);
-
-    fn decode(node: &Node) -> Result<Self> {
-        match &node.value {
-            Tree::Map(fields) => element(fields).map(Self),
-            _ => Err(node.error(format!("a record is a mapping of columns, got {}", node.kind()))),
-        }
+decode_as!(Record, Kind::Map(&Kind::Any), |node| {
+    match &node.value {
+        Tree::Map(fields) => element(fields).map(Self),
+        _ => Err(node.error(format!("a record is a mapping of columns, got {}", node.kind()))),
     }
-}
+});
 
 arguments! {
     struct MemoryArgs(records) {

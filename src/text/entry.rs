@@ -14,8 +14,8 @@ use super::{
 use crate::dataset::entry::chain::{Border, Chain};
 use crate::dataset::entry::prelude::*;
 use crate::declare::arguments::Kind;
-use crate::declare::node::{Node, Tree};
-use crate::declare::values::{Decode, TokenizerFile};
+use crate::declare::node::Tree;
+use crate::declare::values::{TokenizerFile, decode_as};
 
 pub(crate) const STAGES: &[StageEntry] = &[StageEntry::chain(
     "tokenise",
@@ -152,14 +152,10 @@ fn contents(text: &str) -> Result<Option<Cow<'_, [u8]>>, String> {
     }
 }
 
-/// A name of the vocabulary, or an id.
-impl Decode for TokenName {
-    const KIND: Kind = Kind::Either(&[Kind::Text, u32::KIND]);
-
-    fn decode(node: &Node) -> Result<Self> {
-        match node.value {
-            Tree::Int(_) => u32::decode(node).map(Self::Id),
-            _ => String::decode(node).map(Self::Text),
-        }
+// A name of the vocabulary, or an id.
+decode_as!(TokenName, Kind::Either(&[Kind::Text, u32::KIND]), |node| {
+    match node.value {
+        Tree::Int(_) => u32::decode(node).map(Self::Id),
+        _ => String::decode(node).map(Self::Text),
     }
-}
+});

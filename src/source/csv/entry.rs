@@ -2,7 +2,7 @@
 
 use super::{Csv, CsvOptions, CsvType};
 use crate::declare::decode::Fields;
-use crate::declare::values::Map;
+use crate::declare::values::{Map, decode_as};
 use crate::source::entries::prelude::*;
 use crate::source::formats::csv::FACTS;
 
@@ -72,17 +72,13 @@ fn options(args: &CsvArgs) -> Result<CsvOptions> {
 #[derive(Clone, Copy)]
 struct Byte(Option<u8>);
 
-impl Decode for Byte {
-    const KIND: Kind = Kind::Byte;
-
-    fn decode(node: &Node) -> Result<Self> {
-        match String::decode(node)?.as_bytes() {
-            [] => Ok(Self(None)),
-            [byte] => Ok(Self(Some(*byte))),
-            _ => Err(node.error("must be one byte")),
-        }
+decode_as!(Byte, Kind::Byte, |node| {
+    match String::decode(node)?.as_bytes() {
+        [] => Ok(Self(None)),
+        [byte] => Ok(Self(Some(*byte))),
+        _ => Err(node.error("must be one byte")),
     }
-}
+});
 
 /// `{id: int64, text: str}`.
 fn types(node: &Node) -> Result<Vec<(String, CsvType)>> {

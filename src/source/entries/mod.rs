@@ -11,7 +11,7 @@ use self::unopened::{found, is_packed, unopened, unopened_map};
 pub(super) use self::whole::Whole;
 use super::{Contents, Format, IndexCache, Patterns, Shards};
 use crate::dataset::entry::chain::{Context, missing};
-use crate::declare::values::AtLeast;
+use crate::declare::values::{AtLeast, decode_as};
 
 /// Number of lanes in which compressed files are read.
 pub(super) type Lanes = Option<Given<AtLeast<1>>>;
@@ -108,13 +108,9 @@ impl Patterns for Paths {
 /// Place of the positions of records: `beside` the file, `off`, or a folder.
 pub(super) struct CacheArg(String);
 
-impl Decode for CacheArg {
-    const KIND: Kind = Kind::Either(&[Kind::Words(&["beside", "off"]), Kind::Path]);
-
-    fn decode(node: &Node) -> Result<Self> {
-        String::decode(node).map(Self)
-    }
-}
+decode_as!(CacheArg, Kind::Either(&[Kind::Words(&["beside", "off"]), Kind::Path]), |node| {
+    String::decode(node).map(Self)
+});
 
 impl CacheArg {
     pub(super) fn of(self, context: &Context) -> IndexCache {

@@ -10,7 +10,7 @@ pub(in crate::source) use crate::dataset::map::Source;
 pub(in crate::source) use crate::dataset::{BoxIter, BoxMap, IterDatasetExt, MapDatasetExt};
 pub(in crate::source) use crate::declare::arguments::{Kind, arguments, words};
 pub(in crate::source) use crate::declare::node::Node;
-pub(in crate::source) use crate::declare::values::{Decode, Given, word};
+pub(in crate::source) use crate::declare::values::{Decode, Given, decode_as, word};
 pub(in crate::source) use crate::element::Element;
 pub(in crate::source) use crate::error::Result;
 pub(in crate::source) use crate::place::Location;

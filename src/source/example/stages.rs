@@ -7,7 +7,7 @@ use crate::dataset::entry::build::{Of, Site};
 use crate::declare::arguments::{Arguments, Kind, arguments};
 use crate::declare::decode::Fields;
 use crate::declare::node::{Node, Tree};
-use crate::declare::values::{Decode, Given, Map, word};
+use crate::declare::values::{Decode, Given, Map, decode_as, word};
 use crate::element::{Buffer, Element, Name, Value};
 use crate::error::{Error, Result};
 
@@ -37,16 +37,12 @@ pub(crate) const RECORD: &str = "record";
 /// Features by their names, or `true` for all there are.
 pub(in crate::source) struct Declared(pub(in crate::source) Option<ExampleParser>);
 
-impl Decode for Declared {
-    const KIND: Kind = Kind::Either(&[Kind::Bool, Map::<FeatureSpec>::KIND]);
-
-    fn decode(node: &Node) -> Result<Self> {
-        if let Tree::Bool(all) = node.value {
-            return Ok(Self(all.then(ExampleParser::inferred)));
-        }
-        ExampleParser::new(features(node)?).map(|parser| Self(Some(parser))).map_err(|e| at(node, e))
+decode_as!(Declared, Kind::Either(&[Kind::Bool, Map::<FeatureSpec>::KIND]), |node| {
+    if let Tree::Bool(all) = node.value {
+        return Ok(Self(all.then(ExampleParser::inferred)));
     }
-}
+    ExampleParser::new(features(node)?).map(|parser| Self(Some(parser))).map_err(|e| at(node, e))
+});
 
 arguments! {
     pub(in crate::source) struct SequenceArgs {

@@ -3,7 +3,7 @@
 use super::{Condition, Parquet, ParquetOptions};
 use crate::declare::arguments::Arguments;
 use crate::declare::decode::Fields;
-use crate::declare::values::Amount;
+use crate::declare::values::{Amount, decode_as};
 use crate::source::arrow::columns::all_names;
 use crate::source::entries::prelude::*;
 use crate::source::files::Patterns;
@@ -62,21 +62,17 @@ arguments! {
     }
 }
 
-impl Decode for Condition {
-    const KIND: Kind = Kind::Section(&ConditionArgs::ABOUT);
-
-    fn decode(node: &Node) -> Result<Self> {
-        let fields = Fields::new(node)?;
-        let ConditionArgs { column, min, max, equals } = ConditionArgs::read(&fields)?;
-        if min.is_none() && max.is_none() && equals.is_none() {
-            return Err(fields.error("needs a condition: one of min, max, equals"));
-        }
-        fields.finish()?;
-        let condition = min.into_iter().fold(Self::column(column), Self::min);
-        let condition = max.into_iter().fold(condition, Self::max);
-        Ok(equals.into_iter().fold(condition, Self::equals))
+decode_as!(Condition, Kind::Section(&ConditionArgs::ABOUT), |node| {
+    let fields = Fields::new(node)?;
+    let ConditionArgs { column, min, max, equals } = ConditionArgs::read(&fields)?;
+    if min.is_none() && max.is_none() && equals.is_none() {
+        return Err(fields.error("needs a condition: one of min, max, equals"));
     }
-}
+    fields.finish()?;
+    let condition = min.into_iter().fold(Self::column(column), Self::min);
+    let condition = max.into_iter().fold(condition, Self::max);
+    Ok(equals.into_iter().fold(condition, Self::equals))
+});
 
 impl ParquetOptions {
     /// Like `open`, but `choose` receives the names of all columns and returns the columns to read.

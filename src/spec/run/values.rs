@@ -10,7 +10,7 @@ use crate::part::Part;
 use crate::spec::arguments::{Arguments, Kind, arguments, words};
 use crate::spec::decode::Fields;
 use crate::spec::node::{Node, Tree};
-use crate::spec::values::{Amount, AtLeast, Decode};
+use crate::spec::values::{Amount, AtLeast, Decode, decode_as};
 use crate::spec::yaml;
 use crate::units::budget::check_budget;
 
@@ -18,74 +18,54 @@ use crate::units::budget::check_budget;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Threads(pub(super) Executor);
 
-impl Decode for Threads {
-    const KIND: Kind = Kind::Either(&[AtLeast::<1>::KIND, Kind::Words(&["auto"])]);
-
-    fn decode(node: &Node) -> Result<Self> {
-        match &node.value {
-            Tree::Str(word) if word.as_str() == "auto" => Ok(Self(Executor::Auto)),
-            _ => AtLeast::<1>::decode(node).map(|AtLeast(count)| Self(Executor::Threads(count as usize))),
-        }
+decode_as!(Threads, Kind::Either(&[AtLeast::<1>::KIND, Kind::Words(&["auto"])]), |node| {
+    match &node.value {
+        Tree::Str(word) if word.as_str() == "auto" => Ok(Self(Executor::Auto)),
+        _ => AtLeast::<1>::decode(node).map(|AtLeast(count)| Self(Executor::Threads(count as usize))),
     }
-}
+});
 
 /// Bytes for worker processes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Budget(pub(super) u64);
 
-impl Decode for Budget {
-    const KIND: Kind = Kind::Memory;
-
-    fn decode(node: &Node) -> Result<Self> {
-        let bytes = Amount::decode(node)?.into();
-        check_budget(bytes).map_err(|e| node.error(e.message()).help(e.help_text().unwrap_or_default()))?;
-        Ok(Self(bytes))
-    }
-}
+decode_as!(Budget, Kind::Memory, |node| {
+    let bytes = Amount::decode(node)?.into();
+    check_budget(bytes).map_err(|e| node.error(e.message()).help(e.help_text().unwrap_or_default()))?;
+    Ok(Self(bytes))
+});
 
 /// A time of some seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Seconds(pub(super) Duration);
 
-impl Decode for Seconds {
-    const KIND: Kind = Kind::Seconds;
-
-    fn decode(node: &Node) -> Result<Self> {
-        let seconds = f64::decode(node)?;
-        let time = Duration::try_from_secs_f64(seconds);
-        time.map(Self).map_err(|_| node.error(format!("is {seconds}, and must be a number of seconds from 0 on")))
-    }
-}
+decode_as!(Seconds, Kind::Seconds, |node| {
+    let seconds = f64::decode(node)?;
+    let time = Duration::try_from_secs_f64(seconds);
+    time.map(Self).map_err(|_| node.error(format!("is {seconds}, and must be a number of seconds from 0 on")))
+});
 
 /// A time limit of some seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::spec) struct Limit(pub(in crate::spec) Duration);
 
-impl Decode for Limit {
-    const KIND: Kind = Kind::Seconds;
-
-    fn decode(node: &Node) -> Result<Self> {
-        match Seconds::decode(node)? {
-            Seconds(Duration::ZERO) => Err(node.error("is 0, and must be more than 0 seconds")),
-            Seconds(time) => Ok(Self(time)),
-        }
+decode_as!(Limit, Kind::Seconds, |node| {
+    match Seconds::decode(node)? {
+        Seconds(Duration::ZERO) => Err(node.error("is 0, and must be more than 0 seconds")),
+        Seconds(time) => Ok(Self(time)),
     }
-}
+});
 
 /// A time limit of some seconds, or none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Deadline(pub(super) Option<Duration>);
 
-impl Decode for Deadline {
-    const KIND: Kind = Kind::Either(&[Kind::Seconds, Kind::Words(&["none"])]);
-
-    fn decode(node: &Node) -> Result<Self> {
-        match &node.value {
-            Tree::Str(word) if word == "none" => Ok(Self(None)),
-            _ => Limit::decode(node).map(|Limit(time)| Self(Some(time))),
-        }
+decode_as!(Deadline, Kind::Either(&[Kind::Seconds, Kind::Words(&["none"])]), |node| {
+    match &node.value {
+        Tree::Str(word) if word == "none" => Ok(Self(None)),
+        _ => Limit::decode(node).map(|Limit(time)| Self(Some(time))),
     }
-}
+});
 
 /// Whether an element that kills every worker process is skipped.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -103,19 +83,15 @@ words!(OnFailed { "error" => OnFailed(false), "pad" => OnFailed(true) });
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Address(pub(super) String);
 
-impl Decode for Address {
-    const KIND: Kind = Kind::Either(&[Kind::Text, Kind::Integer { min: 0, max: u16::MAX as u64 }]);
-
-    fn decode(node: &Node) -> Result<Self> {
-        match node.value {
-            Tree::Int(port) => match u16::try_from(port) {
-                Ok(port) => Ok(Self(port.to_string())),
-                Err(_) => Err(node.error(format!("{port} is no port"))),
-            },
-            _ => String::decode(node).map(Self),
-        }
+decode_as!(Address, Kind::Either(&[Kind::Text, Kind::Integer { min: 0, max: u16::MAX as u64 }]), |node| {
+    match node.value {
+        Tree::Int(port) => match u16::try_from(port) {
+            Ok(port) => Ok(Self(port.to_string())),
+            Err(_) => Err(node.error(format!("{port} is no port"))),
+        },
+        _ => String::decode(node).map(Self),
     }
-}
+});
 
 arguments! {
     pub(super) struct ShareArgs {
