@@ -27,7 +27,9 @@ pub(crate) struct ThreadWaits {
 }
 
 thread_local! {
-    static OFF: Cell<ThreadWaits> = const { Cell::new(ThreadWaits { store_ns: 0, requests: 0, retries: 0, store_bytes: 0, lock_ns: 0, queued_ns: 0 }) };
+    static OFF: Cell<ThreadWaits> = const {
+        Cell::new(ThreadWaits { store_ns: 0, requests: 0, retries: 0, store_bytes: 0, lock_ns: 0, queued_ns: 0 })
+    };
     /// Time that this thread had waited for a core, and the time of the reading.
     static QUEUED: Cell<Option<(Instant, Duration)>> = const { Cell::new(None) };
     static NUMBER: Cell<u32> = const { Cell::new(0) };

@@ -53,9 +53,7 @@ pub struct LoaderBuilder<D: IterDataset> {
     buffer: usize,
     timeout: Option<Duration>,
     keeps_records: bool,
-    resume: Option<Checkpoint>,
-    accepts_changes: bool,
-    edits: Edits,
+    past: Past,
     backend: Option<Box<dyn Backend>>,
     rows: Rows<D::Item>,
     pub(super) guarded: Option<Guarded<D::Item>>,
@@ -65,6 +63,14 @@ pub struct LoaderBuilder<D: IterDataset> {
     command: Option<Command>,
     /// Counted remarks for the report, from before the pass.
     notes: Vec<(&'static str, u64)>,
+}
+
+/// The run before this pass, and its changes.
+#[derive(Default)]
+struct Past {
+    resume: Option<Checkpoint>,
+    accepts_changes: bool,
+    edits: Edits,
 }
 
 /// Options for the rows of a part.
@@ -83,9 +89,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             buffer: 2,
             timeout: None,
             keeps_records: true,
-            resume: None,
-            accepts_changes: false,
-            edits: Edits::default(),
+            past: Past::default(),
             backend: None,
             rows: Rows { parted: None, deal: Deal::Even, keys: None, failed_elements: FailedElements::Error },
             guarded: None,
@@ -127,7 +131,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         pub keep_records(keep: bool) => keeps_records = keep;
 
         /// Resumes from `checkpoint`, which may come from any executor.
-        pub resume(checkpoint: Checkpoint) => resume = Some(checkpoint);
+        pub resume(checkpoint: Checkpoint) => past.resume = Some(checkpoint);
 
         /// Accepts the state of another pipeline: a file was withdrawn, or a weight or the name of a function has
         /// changed.
@@ -137,7 +141,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         ///
         /// Stages after `to_iter` that hold positions must not change: the state of a stream does not fit other
         /// parents.
-        pub accept_changes(accept: bool) => accepts_changes = accept;
+        pub accept_changes(accept: bool) => past.accepts_changes = accept;
 
         /// Changes the stream from certain batches on.
         ///
@@ -155,7 +159,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         ///
         /// # Cost
         /// Batches that are left out are evaluated. Without edits, a comparison for each batch.
-        pub edits: Edits;
+        pub edits(edits: Edits) => past.edits = edits;
 
         /// Sets how rows are dealt among [parts](Self::part); [`Deal::Even`] by default.
         ///
@@ -243,7 +247,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             return Err(Error::config(text).help("it counts prefetched batches, not bytes"));
         }
         (&self.dataset as &dyn Stage).check_all()?;
-        self.edits.check()?;
+        self.past.edits.check()?;
         warn_of_orders(&self.dataset);
         let parted = match (self.rows.parted.take(), std::mem::take(&mut self.rows.deal)) {
             (Some(parted), deal) => Some(parted.dealt(deal)?),
@@ -281,7 +285,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             Some(recorder) => note_keys(&self.dataset, run, recorder)?,
             None => run,
         };
-        let mut identity = Identity::of(&self.dataset).edited(self.edits);
+        let mut identity = Identity::of(&self.dataset).edited(self.past.edits);
         let wanted = Wanted::new(Mutex::new(parted.as_ref().map(|parted| parted.part().clone())));
         let dataset = Arc::new(self.dataset);
         let restored = Number::default();
@@ -292,8 +296,8 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         }
         let mut cx = run.cx();
         let (mut delivered, mut begins) = (0, Cause::Start);
-        if let Some(checkpoint) = self.resume {
-            identity = identity.after(&checkpoint, self.accepts_changes)?;
+        if let Some(checkpoint) = self.past.resume {
+            identity = identity.after(&checkpoint, self.past.accepts_changes)?;
             identity.log_change_since(&checkpoint);
             restored.store(checkpoint.delivered, Relaxed);
             iter.restore(typed_state::<D>(checkpoint.state)?, &mut cx)?;
@@ -312,7 +316,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         let mut loader = Loader {
             dataset,
             identity,
-            accepts_changes: self.accepts_changes,
+            accepts_changes: self.past.accepts_changes,
             executor,
             run,
             recorder,

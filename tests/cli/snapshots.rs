@@ -378,6 +378,10 @@ fn what_run_takes() {
           --failed-element-limit <N>       Maximum number of elements that become padding [default: no
                                            limit]
 
+    Changes of the data:
+          --edits <EDITS>  Changes of the batches, each from a batch on: a file in YAML or JSON, or a
+                           list
+
     Views of the run:
           --metrics <METRICS>   Address at which the figures of the run are served to Prometheus
           --top[=<true|false>]  Whether `gristmill top` may look at the run

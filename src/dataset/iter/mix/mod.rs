@@ -14,7 +14,7 @@ use super::combine::{IterCombine, IterCombined};
 use super::{DatasetIterator, IterDataset};
 use crate::cx::StageId;
 use crate::dataset::at_end::AtEnd;
-use crate::dataset::plan::{Branches, Plan, PlanOf, Planning};
+use crate::dataset::plan::{Branches, Plan, PlanOf, Planning, cells_of};
 use crate::dataset::run::siblings::Siblings;
 use crate::dataset::weights::{Weights, component_names};
 use crate::error::{Error, Result};

@@ -1,10 +1,10 @@
 use std::any::Any;
 
+use super::cells_of;
 use super::state::{Entries, MixOrigin, MixProgress, MixState};
 use crate::cx::{Cx, StageId};
 use crate::dataset::AtEnd;
 use crate::dataset::iter::DatasetIterator;
-use crate::dataset::plan::cells_of;
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::run::siblings::Siblings;
 use crate::error::{Error, Result};

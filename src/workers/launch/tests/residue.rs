@@ -36,6 +36,7 @@ fn nothing_is_left_of_fifty_workers() {
         // SAFETY: the scene's other thread only waits.
         unsafe { std::env::set_var("TMPDIR", temp.path()) };
         drop(echoing(0));
+        // Threads of the first worker may still be ending.
         let before = (descriptors(), threads());
         let shared = shared_memory();
         for i in 0..50 {
@@ -47,8 +48,7 @@ fn nothing_is_left_of_fifty_workers() {
                 _ => drop(worker),
             }
         }
-        assert_eq!(descriptors(), before.0);
-        assert!(soon(|| threads() == before.1));
+        assert!(soon(|| descriptors() <= before.0 && threads() <= before.1));
         assert_eq!(children(), Vec::<u32>::new());
         assert_eq!(temp.path().read_dir().unwrap().count(), 0);
         assert_eq!(shared_memory(), shared);
