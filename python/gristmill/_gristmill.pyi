@@ -1195,6 +1195,7 @@ class MapDataset(Generic[_T_co]):
         guard_timeout: float = 600,
         on_failed_element: Literal["error", "pad"] = "error",
         failed_element_limit: int | None = None,
+        edits: str | PathLike[str] | Mapping[str, int] | Sequence[Mapping[str, int]] | None = None,
         top: bool = False,
         record: str | PathLike[str] | None = None,
         trace: str | PathLike[str] | None = None,
@@ -1240,6 +1241,9 @@ class MapDataset(Generic[_T_co]):
             on_failed_element: What to do if an element fails after its row was planned: `"error"` ends the run, `"pad"`
                 delivers padding and counts it.
             failed_element_limit: Maximum number of elements that become padding [default: no limit].
+            edits: Changes of the batches, each from a batch on: a file in YAML or JSON, or a list. `[{at: 70100, skip:
+                400}]` leaves out 400 batches at batch 70,100. An edit changes no batch before it, so edits may be
+                appended to the file during the run; they apply after the next resume. All hosts need equal edits.
             top: Whether `gristmill top` may look at the run. GRISTMILL_TOP=1 in the environment does the same.
             record: Recording of the run, a file for `gristmill report`. A recording of a run that was killed is read as
                 well. An earlier recording is kept as NAME.1.ENDING.
@@ -2148,6 +2152,7 @@ class IterDataset(Generic[_T_co]):
         guard_timeout: float = 600,
         on_failed_element: Literal["error", "pad"] = "error",
         failed_element_limit: int | None = None,
+        edits: str | PathLike[str] | Mapping[str, int] | Sequence[Mapping[str, int]] | None = None,
         top: bool = False,
         record: str | PathLike[str] | None = None,
         trace: str | PathLike[str] | None = None,
@@ -2193,6 +2198,9 @@ class IterDataset(Generic[_T_co]):
             on_failed_element: What to do if an element fails after its row was planned: `"error"` ends the run, `"pad"`
                 delivers padding and counts it.
             failed_element_limit: Maximum number of elements that become padding [default: no limit].
+            edits: Changes of the batches, each from a batch on: a file in YAML or JSON, or a list. `[{at: 70100, skip:
+                400}]` leaves out 400 batches at batch 70,100. An edit changes no batch before it, so edits may be
+                appended to the file during the run; they apply after the next resume. All hosts need equal edits.
             top: Whether `gristmill top` may look at the run. GRISTMILL_TOP=1 in the environment does the same.
             record: Recording of the run, a file for `gristmill report`. A recording of a run that was killed is read as
                 well. An earlier recording is kept as NAME.1.ENDING.

@@ -90,8 +90,8 @@ def test_the_command_has_the_options_that_pages_name() -> None:
 
 
 def functions(path: Path) -> set[str]:
-    """The functions and classes that a file of Rust or Python defines."""
-    return set(re.findall(r"^\s*(?:pub(?:\([^)]*\))? )?(?:async )?(?:fn|def|class) (\w+)", path.read_text(), re.MULTILINE))
+    """The functions and classes that a file of Rust or Python defines. A line of the macro `setters!` has no `fn`."""
+    return set(re.findall(r"^\s*(?:(?:pub(?:\([^)]*\))? )?(?:async )?(?:fn|def|class)|pub) (\w+)", path.read_text(), re.MULTILINE))
 
 
 def named(text: str) -> list[str]:

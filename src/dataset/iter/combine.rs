@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::exec::Runtime;
 
 /// The parents of a stage: a list, two streams of different types, or streams that open when their turn comes.
+#[doc(hidden)]
 pub trait Parents: Send + Sync {
     /// Type of the passes over all parents.
     type Passes;
@@ -76,6 +77,7 @@ impl<L: OpenLane> Parents for Arc<L> {
 }
 
 /// A transformation of several streams: makes a pass over the output from the passes over the parents.
+#[doc(hidden)]
 pub trait IterCombine<P: Parents>: Send + Sync {
     /// Type of a pass over the output.
     type Pass: DatasetIterator<Item: Send + 'static> + 'static;
