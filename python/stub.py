@@ -35,6 +35,7 @@ OF_OPTIONS = '''# Written by `python/stub.py` from the extension, and not by han
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Literal, TypedDict
 

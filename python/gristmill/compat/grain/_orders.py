@@ -140,7 +140,8 @@ class ReindexMapDataset(_SameElements):
 
     def _build(self, parents: Sequence[gm.MapDataset]) -> gm.MapDataset:
         length = len(self._parent)
-        indices = [int(self._indices[at]) for at in range(len(self))]
+        given: Any = self._indices
+        indices = [int(given[at]) for at in range(len(self))]
         return parents[0].select_indices([index + length if -length <= index < 0 else index for index in indices])
 
     def __str__(self) -> str:
