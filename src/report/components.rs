@@ -86,7 +86,7 @@ fn elements(stage: &dyn Stage, id: usize, totals: &[StageTally]) -> u64 {
 /// Returns a line for each mix, with its components.
 pub(super) fn lines(components: &[ComponentReport]) -> Vec<String> {
     let mixes = components.chunk_by(|one, next| one.mix == next.mix);
-    mixes.map(|mix| line(mix)).collect()
+    mixes.map(line).collect()
 }
 
 fn line(components: &[ComponentReport]) -> String {

@@ -7,8 +7,11 @@ use super::figures::{Figures, Source};
 use crate::spec::nearest;
 use crate::{Error, Result};
 
+/// A figure of a `T` with its name.
+type Named<T> = (&'static str, fn(&T) -> Option<f64>);
+
 /// Figures of the whole run.
-const OF_RUN: [(&str, fn(&Figures) -> Option<f64>); 11] = [
+const OF_RUN: [Named<Figures>; 11] = [
     ("batches", |run| Some(run.amounts.batches as f64)),
     ("bytes_per_host", |run| run.reads.bytes_per_host.map(|bytes| bytes as f64)),
     ("documents", |run| Some(run.amounts.documents as f64)),
@@ -23,7 +26,7 @@ const OF_RUN: [(&str, fn(&Figures) -> Option<f64>); 11] = [
 ];
 
 /// Figures of a source.
-const OF_SOURCE: [(&str, fn(&Source) -> Option<f64>); 7] = [
+const OF_SOURCE: [Named<Source>; 7] = [
     ("documents", |source| Some(source.documents as f64)),
     ("end", |source| source.end.map(|batch| batch as f64)),
     ("epochs", |source| Some(source.epochs)),

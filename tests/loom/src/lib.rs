@@ -3,6 +3,8 @@
 
 #[path = "../../../src"]
 mod gristmill {
+    #[macro_use]
+    mod debug;
     pub(crate) mod error;
     pub(crate) mod fork;
     pub(crate) mod sync;

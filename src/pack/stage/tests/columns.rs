@@ -81,7 +81,7 @@ impl RandomAccess for Table {
                     false => (Buffer::from_vec(Self::mask(row, mask)), mask),
                 };
                 // Windows then contain both copies and views.
-                let is_view = indices[0] % 2 == 0;
+                let is_view = indices[0].is_multiple_of(2);
                 let memory = if is_view { column.add_view(memory) } else { column.add_memory(memory) };
                 column.place(to, memory, 0, len)?;
             }
