@@ -1,8 +1,8 @@
 //! Run logs: a line for each start and resume of a run and for every 1,000 batches, and searches by plans.
 //!
-//! A stream is a pure function of its pipeline and its position. A log therefore contains positions only. [`which`](crate::ledger::which)
-//! plans the batches after a logged position and finds the records of a batch, and [`when`](crate::ledger::when) finds the batches of
-//! records. [`audit`](crate::ledger::audit) plans the whole run and compares its positions and digests with the log.
+//! A stream is a pure function of its pipeline and its position. A log therefore contains positions only. [`which()`]
+//! plans the batches after a logged position and finds the records of a batch, and [`when()`] finds the batches of
+//! records. [`audit()`] plans the whole run and compares its positions and digests with the log.
 
 mod audit;
 mod log;
