@@ -95,7 +95,8 @@ impl PrefixKeys {
 
     /// Notes that a plan has read an index, if the pass has a census.
     pub(super) fn note_read(&self, index: u64) {
-        if let (Some(seen), [found]) = (&self.seen, self.follow(&[index]).as_slice()) {
+        let Some(seen) = &self.seen else { return };
+        if let [found] = self.follow(&[index]).as_slice() {
             seen.locked().note(index, found, None);
         }
     }
