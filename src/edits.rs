@@ -88,12 +88,27 @@ impl Edits {
 
     /// Returns the number of batches to leave out before batch `number` of the run.
     #[inline]
-    pub(crate) fn skipped_at(&self, number: u64) -> u64 {
+    fn skipped_at(&self, number: u64) -> u64 {
         if self.0.is_empty() {
             return 0;
         }
         let first = self.0.partition_point(|edit| edit.at < number);
         self.0[first..].iter().take_while(|edit| edit.at == number).map(|edit| edit.skip).fold(0, u64::saturating_add)
+    }
+
+    /// Returns batch `number` of the run. `next` yields the batches of the stream without edits; the batches to leave out
+    /// are dropped.
+    ///
+    /// # Errors
+    /// Errors of `next`.
+    #[inline]
+    pub(crate) fn batch<T>(&self, number: u64, mut next: impl FnMut() -> Result<Option<T>>) -> Result<Option<T>> {
+        for _ in 0..self.skipped_at(number) {
+            if next()?.is_none() {
+                return Ok(None);
+            }
+        }
+        next()
     }
 
     /// Returns the edits as lines.

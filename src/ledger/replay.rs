@@ -86,8 +86,7 @@ impl<'a, D: IterDataset> Replay<'a, D> {
     /// # Errors
     /// Errors of the plan.
     pub(crate) fn plan(&mut self, spans: bool) -> Result<Option<PlannedBatch>> {
-        let skipped = self.identity.edits().skipped_at(self.next);
-        let planned = self.pass.after(skipped, spans, &mut self.cx)?;
+        let planned = self.identity.edits().batch(self.next, || self.pass.next(spans, &mut self.cx))?;
         self.next += u64::from(planned.is_some());
         Ok(planned)
     }
@@ -98,8 +97,7 @@ impl<'a, D: IterDataset> Replay<'a, D> {
     /// Errors of the plan.
     pub(crate) fn plan_again(&mut self, before: StateOf<D>) -> Result<Option<PlannedBatch>> {
         self.pass.restore(before, &mut self.cx)?;
-        let skipped = self.identity.edits().skipped_at(self.next.saturating_sub(1));
-        self.pass.after(skipped, true, &mut self.cx)
+        self.identity.edits().batch(self.next.saturating_sub(1), || self.pass.next(true, &mut self.cx))
     }
 
     /// Returns the state before the next batch.

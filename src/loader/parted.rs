@@ -130,14 +130,6 @@ impl<D: IterDataset> Pass<D> {
         Self { edits: edits.clone(), restored: restored.clone(), ..self }
     }
 
-    #[inline]
-    fn next_unedited(&mut self, cx: &mut Cx) -> Result<Option<Dealt<D::Item>>> {
-        match &mut self.inner {
-            Inner::Whole(pass) => Ok(pass.next(cx)?.map(Dealt::whole)),
-            Inner::Part(pass, _) => pass.next(cx),
-        }
-    }
-
     /// Returns true if the pass evaluates only the rows of a part, so that a change of part requires a restore.
     pub(super) fn is_of_part(&self) -> bool {
         matches!(self.inner, Inner::Part(..))
@@ -150,12 +142,11 @@ impl<D: IterDataset> DatasetIterator for Pass<D> {
 
     #[inline]
     fn next(&mut self, cx: &mut Cx) -> Result<Option<Self::Item>> {
-        for _ in 0..self.edits.skipped_at(self.number) {
-            if self.next_unedited(cx)?.is_none() {
-                return Ok(None);
-            }
-        }
-        let next = self.next_unedited(cx)?;
+        let inner = &mut self.inner;
+        let next = self.edits.batch(self.number, || match inner {
+            Inner::Whole(pass) => Ok(pass.next(cx)?.map(Dealt::whole)),
+            Inner::Part(pass, _) => pass.next(cx),
+        })?;
         self.number += 1;
         Ok(next)
     }

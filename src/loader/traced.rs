@@ -39,8 +39,8 @@ impl<D: IterDataset + 'static> Loader<D> {
         let mut cx = Cx::default();
         let mut pass = PlannedPass::start(&*self.dataset, self.run.shared_keys())?;
         pass.restore(before, &mut cx)?;
-        let skipped = self.identity.edits().skipped_at(self.position.delivered.saturating_sub(1));
-        let Some(batch) = pass.after(skipped, true, &mut cx)? else {
+        let last = self.position.delivered.saturating_sub(1);
+        let Some(batch) = self.identity.edits().batch(last, || pass.next(true, &mut cx))? else {
             return Err(Error::state("the plan ends before the last delivered element"));
         };
         let mut rows = Tracer::new(&*self.dataset).rows(&batch);

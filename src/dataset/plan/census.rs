@@ -128,19 +128,6 @@ impl<D: IterDataset> RunContents<D> {
         }
     }
 
-    /// Returns the contents of the batch after `skipped` others; `None` at the end.
-    ///
-    /// # Errors
-    /// Errors of planning.
-    pub(crate) fn after(&mut self, skipped: u64) -> Result<Option<Box<BatchContents>>> {
-        for _ in 0..skipped {
-            if self.next()?.is_none() {
-                return Ok(None);
-            }
-        }
-        self.next()
-    }
-
     /// Returns the contents of the next batch; `None` at the end.
     ///
     /// # Errors

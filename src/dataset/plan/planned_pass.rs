@@ -78,19 +78,6 @@ impl<D: IterDataset> PlannedPass<D> {
         }
     }
 
-    /// Plans the element after `skipped` others, like [`next`](Self::next).
-    ///
-    /// # Errors
-    /// Errors of the plan.
-    pub(crate) fn after(&mut self, skipped: u64, spans: bool, cx: &mut Cx) -> Result<Option<PlannedBatch>> {
-        for _ in 0..skipped {
-            if self.next(false, cx)?.is_none() {
-                return Ok(None);
-            }
-        }
-        self.next(spans, cx)
-    }
-
     /// Plans the next delivered element. Returns `None` at the end. With `spans`, the plan contains the cells of members.
     ///
     /// # Errors
