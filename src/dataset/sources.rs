@@ -36,7 +36,7 @@ pub(super) fn sources_of(pipeline: &dyn Stage) -> Vec<SourceOfRun> {
 /// Describes the sources of `stage`, whose id is `id`. `component` is the innermost component that contains the stage.
 fn describe(stage: &dyn Stage, id: usize, component: Option<&(usize, String)>, found: &mut Vec<SourceOfRun>) {
     let node = stage.node();
-    let parents = stage.parents();
+    let parents = stage.parents_by_id(id);
     if let (Role::Source, Some(source), []) = (node.role, node.source, parents.as_slice()) {
         let records = source.records().unwrap_or_default();
         let step = (records / SAMPLES).max(1);
@@ -55,11 +55,8 @@ fn describe(stage: &dyn Stage, id: usize, component: Option<&(usize, String)>, f
         });
     }
     let mut names = node.describe.components().into_iter();
-    let mut first = id + 1 - stage.count();
-    for parent in parents {
-        let last = first + parent.count() - 1;
+    for (parent_id, parent) in parents {
         let named = names.next().map(|name| (id, name));
-        describe(parent, last, named.as_ref().or(component), found);
-        first = last + 1;
+        describe(parent, parent_id, named.as_ref().or(component), found);
     }
 }

@@ -41,6 +41,17 @@ impl dyn Stage + '_ {
         go(self, &mut 0, visit);
     }
 
+    /// Returns the parents, each with its stage id. `id` is the id of this stage.
+    pub(crate) fn parents_by_id(&self, id: usize) -> Vec<(usize, &dyn Stage)> {
+        let mut first = id + 1 - self.count();
+        let last = |parent: &dyn Stage| {
+            first += parent.count();
+            first - 1
+        };
+        let parents = self.parents();
+        parents.iter().copied().map(last).zip(parents.iter().copied()).collect()
+    }
+
     /// Returns `name(params)` of every node, in post-order: the content of a fingerprint.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();

@@ -9,7 +9,7 @@ use crate::dataset::{Role, Stage};
 
 /// Counts of one component of a mix in a run.
 ///
-/// The elements are those that the mix has taken. Later stages may hold some of them, or drop them.
+/// A component counts the elements that the mix has taken from it. Later stages may hold or drop some of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ComponentReport {
     /// Id of the mix.
@@ -32,23 +32,23 @@ pub(crate) fn of(pipeline: &dyn Stage, totals: &[StageTally], recorder: &Recorde
     let (counted, mut found) = (recorder.components(), Vec::new());
     pipeline.walk(&mut |mix, stage| {
         let node = stage.node();
-        let mut last = mix;
-        let mut components = Vec::new();
-        // The last parent ends before the mix, and each other parent before the parent after it.
-        for (name, parent) in node.describe.components().into_iter().zip(stage.parents()).rev() {
-            let end = last - 1;
-            last -= parent.count();
-            components.push(match node.role {
+        let names = node.describe.components();
+        if names.is_empty() {
+            return;
+        }
+        let parents = names.into_iter().zip(stage.parents_by_id(mix));
+        let mut components: Vec<_> = parents
+            .map(|(name, (id, parent))| match node.role {
                 Role::Order => ComponentReport {
                     mix,
                     name,
-                    elements: elements(parent, end, totals),
+                    elements: elements(parent, id, totals),
                     tokens: None,
                     epochs: None,
                     has_ended: false,
                 },
                 _ => {
-                    let counts: ComponentCounts = counted.get(end).copied().unwrap_or_default();
+                    let counts: ComponentCounts = counted.get(id).copied().unwrap_or_default();
                     ComponentReport {
                         mix,
                         name,
@@ -58,12 +58,12 @@ pub(crate) fn of(pipeline: &dyn Stage, totals: &[StageTally], recorder: &Recorde
                         has_ended: counts.has_ended,
                     }
                 }
-            });
-        }
+            })
+            .collect();
         if components.iter().all(|component| component.tokens == Some(0)) {
             components.iter_mut().for_each(|component| component.tokens = None);
         }
-        found.extend(components.into_iter().rev());
+        found.append(&mut components);
     });
     found
 }
@@ -74,13 +74,7 @@ fn elements(stage: &dyn Stage, id: usize, totals: &[StageTally]) -> u64 {
     if counted > 0 || stage.role() != Role::Order {
         return counted;
     }
-    let mut last = id;
-    let each = stage.parents().into_iter().rev().map(|parent| {
-        let end = last - 1;
-        last -= parent.count();
-        elements(parent, end, totals)
-    });
-    each.sum()
+    stage.parents_by_id(id).into_iter().map(|(id, parent)| elements(parent, id, totals)).sum()
 }
 
 /// Returns a line for each mix, with its components.

@@ -264,9 +264,6 @@ fn read_in_order(stage: &dyn Stage, id: usize) -> Option<String> {
             stage.name(),
             if stage.name() == "lanes" { BY_LANES } else { "" }
         )),
-        (.., parents) => {
-            let behind = |at: usize| parents[at..].iter().map(|parent| parent.count()).sum::<usize>();
-            (0..parents.len()).find_map(|at| read_in_order(parents[at], id - 1 - behind(at + 1)))
-        }
+        _ => stage.parents_by_id(id).into_iter().find_map(|(id, parent)| read_in_order(parent, id)),
     }
 }
