@@ -169,8 +169,7 @@ impl Identity {
     /// # Errors
     /// [`ErrorKind::State`](crate::ErrorKind::State) if JSON cannot hold `state`.
     pub(crate) fn at(&self, delivered: u64, state: &impl Serialize) -> Result<Checkpoint> {
-        let state = serde_json::to_value(state)
-            .map_err(|e| Error::state(format!("the state of a stage cannot be written as JSON: {e}")))?;
+        let state = serde_json::to_value(state).map_err(unwritable)?;
         Ok(Checkpoint {
             gristmill_checkpoint: FORMAT,
             crate_version: env!("CARGO_PKG_VERSION").into(),
@@ -182,6 +181,12 @@ impl Identity {
             edits: self.edits.effective(delivered),
         })
     }
+}
+
+/// Returns the error for a state that JSON cannot hold.
+#[cold]
+pub(crate) fn unwritable(error: serde_json::Error) -> Error {
+    Error::state(format!("the state of a stage cannot be written as JSON: {error}"))
 }
 
 impl Checkpoint {

@@ -10,6 +10,7 @@ use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::log::{Entry, Event, Run, RunLog};
+use crate::checkpoint::unwritable;
 use crate::dataset::Stage;
 use crate::element::StreamHasher;
 use crate::error::{Error, Result};
@@ -172,8 +173,7 @@ pub(super) fn and_plan(plans: u128, digest: u128) -> u128 {
 }
 
 fn json(state: &impl Serialize) -> Result<Json> {
-    serde_json::to_value(state)
-        .map_err(|e| Error::state(format!("the state of a stage cannot be written as JSON: {e}")))
+    serde_json::to_value(state).map_err(unwritable)
 }
 
 /// Returns the seconds since 1970.

@@ -4,9 +4,9 @@ use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::parted::Parted;
-use crate::checkpoint::Identity;
+use crate::checkpoint::{Identity, unwritable};
 use crate::dataset::Stage;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::part::{Guard, Statement};
 
 /// Maximum number of files listed per source if hosts disagree. Key-value stores accept statements of this size.
@@ -24,8 +24,7 @@ pub(super) struct Here<'a, T, S> {
 impl<T, S: Serialize> Here<'_, T, S> {
     /// Makes the short statement of this host's position.
     pub(super) fn statement(&self, guard: &Guard) -> Result<Statement> {
-        let state = serde_json::to_vec(self.state)
-            .map_err(|e| Error::state(format!("the state of a stage cannot be written as JSON: {e}")))?;
+        let state = serde_json::to_vec(self.state).map_err(unwritable)?;
         let mut said = Statement::new(self.parted.part(), guard);
         said.fingerprint = self.identity.shared_fingerprint();
         said.deal = format!("{:?}", self.parted.deal());
