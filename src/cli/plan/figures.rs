@@ -146,7 +146,7 @@ pub(super) struct Amounts {
     pub(super) has_ended: bool,
     pub(super) rows: u64,
     pub(super) documents: u64,
-    /// Tokens in packed rows; `None` if rows are not packed. So are the next two figures.
+    /// Tokens in packed rows. This figure and the next two are `None` if rows are not packed.
     pub(super) tokens: Option<u64>,
     pub(super) padding: Option<u64>,
     pub(super) padding_share: Option<f64>,
