@@ -36,6 +36,7 @@ def megatron(
     part: Literal["train", "valid", "test"] = "train",
     consumed_samples: int = 0,
     with_next: bool = True,
+    cache: _Path | None = None,
 ) -> MapDataset[dict[str, Any]]:
     """Reads indexed datasets in the order of Megatron-Core's `GPTDataset` and `BlendedDataset`.
 
@@ -55,6 +56,8 @@ def megatron(
         part: Part of the sequences to read.
         consumed_samples: Number of samples that the run has consumed, as in its checkpoint.
         with_next: Whether samples extend to the next token: `add_extra_token_to_sequence`.
+        cache: Folder in which Megatron-Core keeps its orders, `--data-cache-path`. An order of this data set is mapped, and
+            the first sample is read at once. By default, orders are computed.
 
     Raises:
         ConfigError: An argument is invalid, or `weights` are given without `samples`.
@@ -63,7 +66,15 @@ def megatron(
     parts = [float(number) for number in re.findall(r"[.0-9]+", split)] if isinstance(split, str) else list(split)
     given = None if weights is None else list(weights)
     ds = MapDataset.megatron_samples(
-        prefixes, seq_len=seq_length, seed=seed, samples=samples, weights=given, split=parts, part=part, with_next=with_next
+        prefixes,
+        seq_len=seq_length,
+        seed=seed,
+        samples=samples,
+        weights=given,
+        split=parts,
+        part=part,
+        with_next=with_next,
+        cache=cache,
     )
     return ds.slice(slice(consumed_samples, None)) if consumed_samples else ds
 

@@ -31,8 +31,8 @@ class Tokenizer:
     eod = 64_999
 
 
-def megatron_core(prefixes: list[str], weights: list[float] | None, samples: int, split: str) -> list[Any]:
-    """Returns the texts of the samples of the training split that Megatron-Core builds."""
+def megatron_core(prefixes: list[str], weights: list[float] | None, samples: int, split: str, cache: Path) -> list[Any]:
+    """Returns the texts of the samples of the training split that Megatron-Core builds, and keeps the order in `cache`."""
     gpt: Any = pytest.importorskip("megatron.core.datasets.gpt_dataset")
     builder: Any = pytest.importorskip("megatron.core.datasets.blended_megatron_dataset_builder")
     config = gpt.GPTDatasetConfig(
@@ -46,6 +46,7 @@ def megatron_core(prefixes: list[str], weights: list[float] | None, samples: int
         eod_mask_loss=False,
         create_attention_mask=False,
         mid_level_dataset_surplus=0.005,
+        path_to_cache=str(cache),
     )
     built = builder.BlendedMegatronDatasetBuilder(gpt.GPTDataset, [samples, 1, 1], lambda: True, config).build()[0]
 
@@ -64,14 +65,22 @@ def test_samples_are_those_of_megatron_core(weights: list[float] | None, tmp_pat
     prefixes = [str(tmp_path / name) for name in ("a", "b", "c")][: 1 if weights is None else 3]
     for seed, prefix in enumerate(prefixes):
         write_documents(Path(prefix), rng.integers(0, 300, 4000), seed)
-    theirs = megatron_core(prefixes, weights, COUNT, "969,30,1")
+    cache = tmp_path / "cache"
+    theirs = megatron_core(prefixes, weights, COUNT, "969,30,1", cache)
     ds = gm.orders.megatron(prefixes, weights, seq_length=16, samples=COUNT, seed=7, split="969,30,1")
-    assert len(ds) == len(theirs) >= COUNT
+    mapped = gm.orders.megatron(prefixes, weights, seq_length=16, samples=COUNT, seed=7, split="969,30,1", cache=cache)
+    assert len(ds) == len(mapped) == len(theirs) >= COUNT
     at = 0
-    for batch in ds.to_iter_dataset().batch(1000):
+    for batch, other in zip(ds.to_iter_dataset().batch(1000), mapped.to_iter_dataset().batch(1000)):
         assert np.array_equal(batch["tokens"], theirs[at : at + 1000]), at
+        assert np.array_equal(batch["tokens"], other["tokens"]), at
         at += len(batch["tokens"])
     assert at == len(theirs)
+    # Megatron's order is read, not another: a changed list changes the samples.
+    for path in cache.glob("*-GPTDataset-train-shuffle_index.npy"):
+        np.save(path, np.load(path)[::-1])
+    changed = gm.orders.megatron(prefixes, weights, seq_length=16, samples=COUNT, seed=7, split="969,30,1", cache=cache)
+    assert not np.array_equal(changed[0]["tokens"], ds[0]["tokens"])
     consumed = gm.orders.megatron(prefixes, weights, seq_length=16, samples=COUNT, seed=7, split="969,30,1", consumed_samples=77_777)
     assert np.array_equal(consumed[0]["tokens"], theirs[77_777]) and len(consumed) == len(theirs) - 77_777
 

@@ -52,6 +52,9 @@ arguments! {
         part: MegatronSplit = "train",
         /// Whether to add the next token to each sample, which then has `seq_len + 1` ids: `add_extra_token_to_sequence`.
         with_next: bool = true,
+        /// Folder in which Megatron-Core keeps its orders, `data_cache_path`. An order of this data set is mapped, and the first sample is
+        /// read at once. By default, orders are computed.
+        cache: Option<PathBuf>,
     }
 }
 
@@ -72,6 +75,9 @@ fn megatron_samples(args: MegatronSamplesArgs, at: &Site<'_>) -> Result<Chain> {
     }
     if let Some(weights) = args.weights {
         options = options.weights(weights);
+    }
+    if let Some(folder) = args.cache {
+        options = options.cache(at.resolve(&folder.to_string_lossy()).into_path());
     }
     by_number(at, || Ok(options.open(&prefixes)?.boxed()))
 }

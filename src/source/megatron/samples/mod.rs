@@ -1,13 +1,15 @@
 //! Training samples of Megatron's indexed datasets, in the order of Megatron-Core.
 
 mod blend;
+mod cached;
 mod order;
 
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use self::blend::{Blend, normalised, sum};
-use self::order::{Order, Plan, ids_of};
+use self::order::{Order, Plan, check_memory, ids_of};
 use super::index::Index;
 use super::{data_of, index_of};
 use crate::cx::{Cx, StageId};
@@ -16,6 +18,7 @@ use crate::dataset::map::{BulkRead, GetStacked, MapDataset};
 use crate::dataset::{Describe, Indices, Memory, Moves, Node, Reads, Role, Stage, Upcoming};
 use crate::element::{Array, DType, Element, Name};
 use crate::error::{Error, Result};
+use crate::machine::Machine;
 use crate::mmap::Access;
 use crate::place::Location;
 use crate::source::content::{self, Content};
@@ -54,6 +57,7 @@ pub struct MegatronSamplesOptions {
     parts: [f64; 3],
     split: MegatronSplit,
     with_next: bool,
+    cache: Option<PathBuf>,
 }
 
 impl MegatronSamplesOptions {
@@ -70,6 +74,13 @@ impl MegatronSamplesOptions {
 
         /// Extends each sample by the next id, to `seq_len + 1` ids: `add_extra_token_to_sequence`. Default: true.
         pub with_next: bool;
+
+        /// Sets the folder in which Megatron-Core keeps its orders, `data_cache_path`. By default, orders are computed.
+        ///
+        /// An order in the folder is mapped, so the first sample is read at once. It is used if it was made for an equal
+        /// number of samples of a data set of this name, with an equal seed and split. Otherwise a warning is logged, and
+        /// the order is computed. The samples are equal in both cases.
+        pub cache(folder: impl Into<PathBuf>) => cache = Some(folder.into());
     }
 
     /// Sets the proportions of the parts for training, validation and tests, and the part to read. Default: all
@@ -84,11 +95,13 @@ impl MegatronSamplesOptions {
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the options contradict each other or the number of data sets;
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) if a file is missing or damaged, or has no ids;
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for a legacy index.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for a legacy index, and for orders that exceed the free
+    /// memory.
     ///
     /// # Cost
     /// Reads the lengths of all sequences, 4 bytes each. The order of a data set is computed before its first sample
-    /// is read, in 20 to 40 ns for each sequence of all epochs, and is not written to a file.
+    /// is read, in 20 to 40 ns for each sequence of all epochs, and is not written to a file. An order in the
+    /// [`cache`](Self::cache) costs nothing.
     pub fn open(self, prefixes: impl Patterns) -> Result<MegatronSamples> {
         self.check()?;
         // Each separately, because a data set may be named twice.
@@ -134,7 +147,8 @@ impl MegatronSamplesOptions {
         let files: Vec<FileId> = data_sets.iter_mut().flat_map(|data_set| std::mem::take(&mut data_set.ids)).collect();
         let far = content::any_far(data_sets.iter().map(|data_set| data_set.tokens.content()));
         let len = blend.as_ref().map_or(most, |blend| blend.len);
-        let memory = data_sets.iter().map(|data_set| data_set.plan.memory()).sum::<u64>() + 8 * len;
+        let memory = data_sets.iter().map(DataSet::memory).sum::<u64>() + 8 * len;
+        check_memory(memory, Machine::here().available_bytes())?;
         let samples = Samples { data_sets, blend, len, files: identity(&files), far, memory, options: self };
         Ok(MegatronSamples(Arc::new(samples)))
     }
@@ -229,7 +243,24 @@ impl DataSet {
         let ids_in = ids_of(&lengths[numbers.start as usize..numbers.end as usize])?;
         let shape = (options.seq_len as u64, u64::from(options.with_next));
         let plan = Plan::new(numbers, ids_in, shape, options.seed, wanted)?;
-        Ok(Self { index, tokens, ids: ids.into(), plan, order: OnceLock::new() })
+        let order = OnceLock::new();
+        if let Some(folder) = &options.cache {
+            let prefix = file.as_ref().with_extension("");
+            match cached::find(folder, &prefix, (options.parts, options.split), &plan)? {
+                Some(found) => _ = order.set(found),
+                None => tracing::warn!(
+                    "{} has no order of {} for these samples, so it is computed",
+                    folder.display(),
+                    prefix.display()
+                ),
+            }
+        }
+        Ok(Self { index, tokens, ids: ids.into(), plan, order })
+    }
+
+    /// Returns the memory of the order in bytes, 0 if the order is in a file.
+    fn memory(&self) -> u64 {
+        if self.order.get().is_some() { 0 } else { self.plan.memory() }
     }
 
     /// Passes the places of the ids of a sample to `each`: the number of the first id in the file, and a count.
@@ -238,12 +269,22 @@ impl DataSet {
         let missing = || Error::data(format!("no sample {sample}: the data set has {}", self.plan.samples));
         let (sequences, mut skipped) = order.after_start_of(sample).ok_or_else(missing)?;
         let (mut rest, size) = (width, self.index.dtype().size() as u64);
-        for &sequence in sequences {
+        for sequence in sequences {
+            let foreign = || {
+                let text = format!("sample {sample} has id {skipped} of sequence {sequence}, which does not exist");
+                Error::data(text).help("the order in the cache belongs to another data set")
+            };
+            if !self.plan.has(sequence) {
+                return Err(foreign());
+            }
             let bytes = self.index.sequence(sequence.into())?;
             if bytes.start % size != 0 {
                 return Err(Error::data(format!("sequence {sequence} starts at byte {}, inside an id", bytes.start)));
             }
             let ids = bytes.start / size + skipped..bytes.end / size;
+            if ids.start > ids.end {
+                return Err(foreign());
+            }
             let count = rest.min(usize::try_from(ids.end - ids.start).unwrap_or(usize::MAX));
             if count > 0 {
                 each(ids.start, count)?;
@@ -261,8 +302,8 @@ impl MegatronSamples {
     /// Returns the options of samples of `seq_len` ids each.
     pub fn options(seq_len: usize) -> MegatronSamplesOptions {
         let parts = [1.0, 0.0, 0.0];
-        let (samples, weights, split) = (None, None, MegatronSplit::Train);
-        MegatronSamplesOptions { seq_len, seed: 1234, samples, weights, parts, split, with_next: true }
+        let (samples, weights, split, cache) = (None, None, MegatronSplit::Train, None);
+        MegatronSamplesOptions { seq_len, seed: 1234, samples, weights, parts, split, with_next: true, cache }
     }
 }
 
@@ -336,7 +377,7 @@ impl Stage for MegatronSamples {
 impl Describe for MegatronSamples {
     fn params(&self) -> String {
         let Samples { files, options, .. } = &*self.0;
-        let MegatronSamplesOptions { seq_len, seed, samples, weights, parts, split, with_next } = options;
+        let MegatronSamplesOptions { seq_len, seed, samples, weights, parts, split, with_next, cache: _ } = options;
         let samples = samples.map_or_else(|| "all".to_owned(), |samples| samples.to_string());
         let weights = weights.as_ref().map_or_else(|| "none".to_owned(), |weights| format!("{weights:?}"));
         let [train, valid, test] = parts;

@@ -1,7 +1,9 @@
 //! The order of the samples of one data set: its sequences in shuffled order, cut into samples, which are shuffled.
 
+use super::cached::Numbers;
 use crate::error::{Error, Result};
 use crate::rng::Mt19937;
+use crate::units::Bytes;
 
 /// Part of an epoch's samples below which the last epoch is shuffled separately.
 const SEPARATE_BELOW: f64 = 0.8;
@@ -15,6 +17,8 @@ pub(super) struct Plan {
     pub(super) first: u32,
     pub(super) sequences: u32,
     pub(super) epochs: u32,
+    /// Minimum number of samples, if given.
+    pub(super) wanted: Option<u64>,
     /// Number of samples in all epochs.
     pub(super) samples: u64,
     /// Number of samples before the last epoch, if the last epoch is shuffled separately.
@@ -66,12 +70,22 @@ impl Plan {
             let threshold = SEPARATE_BELOW * ((ids - next) / seq_len) as f64;
             wanted.unwrap_or(0).saturating_sub(before) < threshold as u64
         });
-        Ok(Self { first, sequences, epochs: epochs as u32, samples, separate_at, seq_len, seed })
+        Ok(Self { first, sequences, epochs: epochs as u32, wanted, samples, separate_at, seq_len, seed })
+    }
+
+    /// Returns the number of sequences in all epochs.
+    pub(super) fn places(&self) -> u64 {
+        u64::from(self.epochs) * u64::from(self.sequences)
     }
 
     /// Returns the memory of the order in bytes.
     pub(super) fn memory(&self) -> u64 {
-        4 * u64::from(self.epochs) * u64::from(self.sequences) + 12 * self.samples
+        4 * self.places() + 12 * self.samples
+    }
+
+    /// Returns true for sequences that are part of the order.
+    pub(super) fn has(&self, sequence: u32) -> bool {
+        sequence.checked_sub(self.first).is_some_and(|number| number < self.sequences)
     }
 }
 
@@ -83,10 +97,10 @@ impl Plan {
 #[derive(Debug)]
 pub(super) struct Order {
     /// Sequences of all epochs.
-    sequences: Box<[u32]>,
-    /// Start of each sample: a place in `sequences`, and a number of ids of that sequence.
-    starts: Box<[[u32; 2]]>,
-    samples: Box<[u32]>,
+    pub(super) sequences: Numbers,
+    /// Two numbers for the start of each sample: a place in `sequences`, and a number of ids of that sequence.
+    pub(super) starts: Numbers,
+    pub(super) samples: Numbers,
 }
 
 impl Order {
@@ -110,19 +124,35 @@ impl Order {
         let (first, last) = samples.split_at_mut(plan.separate_at.unwrap_or(plan.samples) as usize);
         rng.shuffle(first);
         rng.shuffle(last);
-        Self { sequences: sequences.into(), starts, samples: samples.into() }
+        Self { sequences: sequences.into(), starts: starts.into_flattened().into(), samples: samples.into() }
     }
 
     /// Returns the sequences from the start of a sample on, and the number of ids to skip in the first.
-    pub(super) fn after_start_of(&self, sample: u64) -> Option<(&[u32], u64)> {
-        let &number = self.samples.get(usize::try_from(sample).ok()?)?;
-        let &[place, skipped] = self.starts.get(number as usize)?;
-        Some((self.sequences.get(place as usize..)?, skipped.into()))
+    pub(super) fn after_start_of(&self, sample: u64) -> Option<(impl Iterator<Item = u32>, u64)> {
+        let number = self.samples.get(usize::try_from(sample).ok()?)? as usize;
+        let start = number.checked_mul(2)?;
+        let (place, skipped) = (self.starts.get(start)?, self.starts.get(start + 1)?);
+        Some(((place as usize..).map_while(|place| self.sequences.get(place)), skipped.into()))
+    }
+}
+
+/// Checks that orders of `needed` bytes fit the `available` memory.
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if they do not fit.
+pub(super) fn check_memory(needed: u64, available: Option<u64>) -> Result<()> {
+    match available {
+        Some(available) if needed > available => {
+            let text = format!("the order of the samples needs {}, and {} are free", Bytes(needed), Bytes(available));
+            Err(Error::unsupported(text)
+                .help("read fewer samples, or set `cache` to the folder in which Megatron-Core keeps the order"))
+        }
+        _ => Ok(()),
     }
 }
 
 /// Returns the start of each sample. Sample `i` starts at id `i * seq_len` of all sequences in their order.
-fn starts(plan: &Plan, sequences: &[u32], lengths: &[Length]) -> Box<[[u32; 2]]> {
+fn starts(plan: &Plan, sequences: &[u32], lengths: &[Length]) -> Vec<[u32; 2]> {
     let mut starts = Vec::with_capacity(plan.samples as usize);
     let (mut start, mut before) = (0, 0);
     for (place, &sequence) in sequences.iter().enumerate() {
@@ -133,5 +163,5 @@ fn starts(plan: &Plan, sequences: &[u32], lengths: &[Length]) -> Box<[[u32; 2]]>
         }
         before = end;
     }
-    starts.into()
+    starts
 }

@@ -1,8 +1,10 @@
 use std::path::{Path, PathBuf};
 
+use super::cached::Numbers;
 use super::*;
 use crate::MapDatasetExt;
-use crate::source::MegatronWriter;
+use crate::element::Buffer;
+use crate::source::{MegatronWriter, npy};
 
 /// Writes `count` documents. Document `d` has `d * factor % modulus` ids from `base + 100 * d` on.
 fn write(folder: &Path, name: &str, [count, factor, modulus, base]: [u16; 4]) -> PathBuf {
@@ -167,4 +169,65 @@ fn damaged_files_are_refused_before_memory_is_taken() {
     };
     assert_eq!(damaged(-1), "sequence 0 has the length -1");
     assert_eq!(damaged(i32::MAX), "the sequences have 2147484191 ids, but the .bin file has 544");
+}
+
+/// Writes the orders of `samples` as Megatron-Core does, each under the name of its data set.
+fn write_cache(folder: &Path, samples: &MegatronSamples, prefixes: &[PathBuf]) {
+    for (at, (data_set, prefix)) in samples.0.data_sets.iter().zip(prefixes).enumerate() {
+        let (plan, order) = (&data_set.plan, Order::new(&data_set.plan, data_set.index.lengths().unwrap()));
+        let start = |list: &str| folder.join(format!("{at}abc-GPTDataset-train-{list}"));
+        let description = serde_json::json!({
+            "class": "GPTDataset", "dataset_path": prefix.file_name().unwrap().to_str(), "num_samples": plan.wanted,
+            "index_split": "Train", "random_seed": plan.seed, "sequence_length": plan.seq_len, "split": "1, 0,0",
+        });
+        std::fs::write(start("description.txt"), description.to_string()).unwrap();
+        let numbers = |numbers: &Numbers| -> Vec<i32> {
+            (0..).map_while(|place| numbers.get(place)).map(u32::cast_signed).collect()
+        };
+        let write = |list: &str, array: Array| std::fs::write(start(list), npy::encode(&array).unwrap()).unwrap();
+        write("document_index.npy", Array::from_vec(numbers(&order.sequences)));
+        let mut starts: Vec<i64> = numbers(&order.starts).into_iter().map(i64::from).collect();
+        starts.extend([0, 0]);
+        write("sample_index.npy", Array::from_vec(starts));
+        write("shuffle_index.npy", Array::from_vec(numbers(&order.samples)));
+    }
+}
+
+#[test]
+fn an_order_of_megatron_is_mapped() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = three(folder.path());
+    let cache = folder.path().join("cache");
+    std::fs::create_dir(&cache).unwrap();
+    let options = || MegatronSamples::options(8).samples(100).weights([0.3, 0.5, 0.2]);
+    let computed = open(options(), &all);
+    write_cache(&cache, &computed, &all);
+    let is_mapped = |samples: &MegatronSamples| samples.0.data_sets.iter().all(|data_set| data_set.memory() == 0);
+    let mapped = open(options().cache(&cache), &all);
+    assert!(is_mapped(&mapped) && mapped.0.memory < computed.0.memory);
+    assert_eq!(pinned(&mapped), pinned(&computed));
+    assert_eq!(mapped.params(), computed.params());
+    for other in [options().seed(7), options().samples(105), options().split([1.0, 1.0, 0.0], MegatronSplit::Train)] {
+        let [mapped, computed] = [other.clone().cache(&cache), other].map(|options| open(options, &all));
+        assert!(!is_mapped(&mapped));
+        assert_eq!(pinned(&mapped), pinned(&computed));
+    }
+    // Lists of another data set, of an equal length.
+    let path = cache.join("0abc-GPTDataset-train-document_index.npy");
+    let list = npy::decode(Buffer::copy_from(&std::fs::read(&path).unwrap())).unwrap();
+    let len = list.shape()[0];
+    std::fs::write(&path, npy::encode(&Array::from_vec(vec![70; len])).unwrap()).unwrap();
+    let text = open(options().cache(&cache), &all).collect().unwrap_err().to_string();
+    assert!(text.contains("of sequence 70, which does not exist"), "{text}");
+    std::fs::write(&path, "damaged").unwrap();
+    let error = options().cache(&cache).open(&all).unwrap_err();
+    assert!(error.to_string().contains("document_index.npy"), "{error}");
+}
+
+#[test]
+fn orders_beyond_the_free_memory_are_refused() {
+    check_memory(1 << 30, Some(1 << 30)).unwrap();
+    check_memory(1 << 30, None).unwrap();
+    let text = check_memory(48 << 30, Some(8 << 30)).unwrap_err().message().to_owned();
+    assert_eq!(text, "the order of the samples needs 48 GiB, and 8 GiB are free");
 }
