@@ -109,7 +109,7 @@ def test_the_trainer_of_hugging_face(tmp_path: Path, steps: Callable[..., list[s
 
 
 @pytest.mark.weekly
-def test_sft_of_trl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sft_of_trl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A resumed run has the losses of an uninterrupted run, and documents of a row do not see each other."""
     transformers = needed("transformers", "transformers")
     for package in ("accelerate", "datasets", "trl"):
@@ -133,6 +133,11 @@ def test_sft_of_trl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     whole = losses("whole", 6)
     assert losses("parts", 3) == whole[:3] and losses("parts", 6) == whole and len(set(whole)) == 6
+
+    capsys.readouterr()
+    monkeypatch.chdir(tmp_path)
+    dropin.compare(model(), tokenizer, str(tmp_path / "texts.jsonl"), max_length=64, use_cpu=True, bf16=False)
+    assert re.fullmatch(r"SFTTrainer: \d+ ns per token, rows: \d+ ns per token", capsys.readouterr().out.splitlines()[-1])
 
     rows = dropin.rows(str(tmp_path / "texts.jsonl"), tokenizer, 64).batch(2)
     batch, network = next(iter(dropin.Batches(rows))), model().eval()

@@ -1,9 +1,11 @@
 """Packed fine-tuning with TRL's SFTTrainer: `python trl_sft.py MODEL FILE.jsonl FOLDER STEPS`, with `huggingface_trainer.py` beside it.
 
 The file has columns `prompt` and `completion`. If it is stopped after any step and restarted, its steps equal an uninterrupted run.
+`python trl_sft.py MODEL FILE.jsonl` prints the CPU time of a token in an epoch of packed rows, of SFTTrainer's own preparation and of `rows`.
 """
 
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,9 +21,9 @@ from trl.trainer.sft_trainer import SFTTrainer
 IGNORED = -100
 
 
-def rows(files: str, tokenizer: Any, length: int) -> gm.IterDataset[Any]:
+def rows(files: str, tokenizer: Any, length: int, epochs: int | None = None) -> gm.IterDataset[Any]:
     """Rows of whole conversations. Only completions have labels."""
-    documents = gm.MapDataset.jsonl(files, columns=["prompt", "completion"]).shuffle(seed=0).repeat()
+    documents = gm.MapDataset.jsonl(files, columns=["prompt", "completion"]).shuffle(seed=0).repeat(epochs)
     encoding = tokenizer.backend_tokenizer
     prompts = documents.tokenise(tokenizer=encoding, column="prompt", into=["prompt"])
     turns = prompts.tokenise(tokenizer=encoding, column="completion", into=["completion"], append_eos=tokenizer.eos_token)
@@ -59,6 +61,22 @@ def main(model: Any, tokenizer: Any, files: str, folder: Path, steps: int, **opt
     return trainer
 
 
+def compare(model: Any, tokenizer: Any, files: str, **options: Any) -> None:
+    """Prints the CPU time of each token of packed rows in nanoseconds."""
+    start = time.process_time()
+    arguments = SFTConfig(output_dir=".", packing=True, report_to="none", **options)
+    theirs = SFTTrainer(model, arguments, train_dataset=Dataset.from_json(files), processing_class=tokenizer).train_dataset
+    tokens = sum(len(row["input_ids"]) for row in theirs)
+    middle = time.process_time()
+    ours = sum(int((row["input_ids_segment_ids"] > 0).sum()) for row in rows(files, tokenizer, arguments.max_length or 1024, 1))
+    end = time.process_time()
+    print(f"SFTTrainer: {(middle - start) / tokens * 1e9:.0f} ns per token, rows: {(end - middle) / ours * 1e9:.0f} ns per token")
+
+
 if __name__ == "__main__":
-    name, files, folder, steps = sys.argv[1:]
-    main(name, AutoTokenizer.from_pretrained(name), files, Path(folder), int(steps))
+    name, files, *run = sys.argv[1:]
+    tokenizer = AutoTokenizer.from_pretrained(name)
+    if run:
+        main(name, tokenizer, files, Path(run[0]), int(run[1]))
+    else:
+        compare(name, tokenizer, files)
