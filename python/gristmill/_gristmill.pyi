@@ -559,6 +559,7 @@ class MapDataset(Generic[_T_co]):
         split: float | Sequence[float] | None = None,
         part: Literal["train", "valid", "test"] = "train",
         with_next: bool = True,
+        cache: str | PathLike[str] | None = None,
     ) -> MapDataset[dict[str, Any]]:
         """Reads training samples of Megatron's indexed datasets in the order of Megatron-Core.
 
@@ -577,6 +578,8 @@ class MapDataset(Generic[_T_co]):
             part: Part of the sequences to read: `"train"`, `"valid"` or `"test"`.
             with_next: Whether to add the next token to each sample, which then has `seq_len + 1` ids:
                 `add_extra_token_to_sequence`.
+            cache: Folder in which Megatron-Core keeps its orders, `data_cache_path`. An order of this data set is
+                mapped, and the first sample is read at once. By default, orders are computed.
 
         Raises:
             ConfigError: An argument is invalid, or a column does not exist.

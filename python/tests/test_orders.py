@@ -48,7 +48,13 @@ def megatron_core(prefixes: list[str], weights: list[float] | None, samples: int
         mid_level_dataset_surplus=0.005,
         path_to_cache=str(cache),
     )
-    built = builder.BlendedMegatronDatasetBuilder(gpt.GPTDataset, [samples, 1, 1], lambda: True, config).build()[0]
+    distributed: Any = pytest.importorskip("torch.distributed")
+    # A blend is kept by the first process of a group.
+    distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+    try:
+        built = builder.BlendedMegatronDatasetBuilder(gpt.GPTDataset, [samples, 1, 1], lambda: True, config).build()[0]
+    finally:
+        distributed.destroy_process_group()
 
     def text(index: int) -> Any:
         of = built
