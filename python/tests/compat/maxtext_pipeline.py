@@ -1,7 +1,8 @@
 """MaxText's own input pipeline, its code untouched, over whatever `grain` is imported: run by `test_maxtext_pipeline.py`.
 
-`maxtext_pipeline.py SHIM|WHEEL MAXTEXT FOLDER [all]`: WHEEL is a folder with Grain in it, MAXTEXT one with MaxText. FOLDER gets the data and
-the checkpoints. Prints, as JSON, the batches of each configuration, and whether a run that was saved with Orbax goes on with them.
+`maxtext_pipeline.py SHIM|WHEEL MAXTEXT FOLDER [all|time]`: WHEEL is a folder with Grain in it, MAXTEXT one with MaxText. FOLDER gets the data and
+the checkpoints. Prints, as JSON, the batches of each configuration, and whether a run that was saved with Orbax goes on with them. With `time`,
+prints the CPU time of a row of each configuration in place of its batches.
 
 What MaxText imports and this path does not use is stubbed where it is not installed; of `sentencepiece` a tokenizer of bytes.
 """
@@ -11,6 +12,7 @@ import json
 import os
 import struct
 import sys
+import time
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -232,6 +234,8 @@ SOME += ["ArrayRecord, distillation, best fit", "Parquet, SFT of messages, first
 SOME += ["Parquet of four hosts, text, best fit", "evaluation of Parquet, text, first fit", "Parquet, DPO, padded"]
 SOME += ["TFRecord, DPO of two, padded", "mmap of two", "mmap_npy"]
 BATCHES, SAVED = 8, 3
+# Batches before and within a measurement.
+WARM, TIMED = 30, 300
 
 
 def shown(batch: Any) -> Any:
@@ -281,6 +285,17 @@ def main() -> None:
     kept: list[Any] = []
     chosen = ALL if sys.argv[4:] == ["all"] else CASES | {name: ALL[name] for name in SOME}
     for name, options in chosen.items():
+        if sys.argv[4:] == ["time"]:
+            if options.get("evaluates", False):
+                # A single pass, which is too short.
+                continue
+            pass_ = start({**options, "num_epoch": 10_000, "grain_worker_count": 0})
+            rows = sum(len(next(iter(batch.values()))) for batch in islice(pass_, WARM)) * TIMED // WARM
+            begun = time.process_time()
+            assert sum(1 for _ in islice(pass_, TIMED)) == TIMED
+            print(json.dumps({"name": name, "us_per_row": round((time.process_time() - begun) / rows * 1e6)}), flush=True)
+            multihost_dataloading._close_iterator(pass_)
+            continue
         try:
             pass_ = start(options)
             first = [shown(batch) for batch in islice(pass_, SAVED)]
