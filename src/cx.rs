@@ -74,7 +74,7 @@ const RARE_EVERY: u32 = 8;
 pub struct Cx {
     recorder: Option<Arc<Recorder>>,
     tally: Vec<Local>,
-    base: usize,
+    pub(crate) base: usize,
     ahead: bool,
     unit: Unit,
     /// True while a plan is made, whose elements represent other elements.
@@ -318,7 +318,7 @@ impl Cx {
     /// Records that the thread that reads the stream starts to work (`true`) or to wait (`false`).
     pub(crate) fn works(&self, does: bool) {
         if let Some(recorder) = &self.recorder {
-            recorder.waits().reader_works(does);
+            recorder.waits.reader_works(does);
         }
     }
 
@@ -428,11 +428,6 @@ impl Cx {
     pub(crate) fn retract_chunk(&mut self, elements: u64) {
         self.undo_chunk();
         self.sample().retract(elements);
-    }
-
-    /// Returns the first stage id of the present part of the pipeline.
-    pub(crate) fn base(&self) -> usize {
-        self.base
     }
 
     /// Restores the [`base`](Self::base) from before a panic.

@@ -203,8 +203,8 @@ impl<D: IterDataset + 'static> Loader<D> {
             // A thread that was counting at the time of the fork may have locked the counts.
             self.recorder = Recorder::new((&*self.dataset as &dyn Stage).count());
         }
-        self.run.demand().aside(|| self.run.sync());
-        let account = self.recorder.waits().account();
+        self.run.demand.aside(|| self.run.sync());
+        let account = self.recorder.waits.account();
         let seen = Seen { meter: &self.meter, around, account: &account, first: &self.first };
         let mut report = Report::new(&*self.dataset, &self.executor, &self.recorder, &self.run, seen);
         self.remarks().add_to(&mut report);
@@ -251,7 +251,7 @@ impl<D: IterDataset + 'static> Loader<D> {
     /// The consumer may release such views, for example by collecting garbage.
     /// If no view is released, elements are copied out after a moment, and the copies are counted.
     pub fn is_short_of_memory(&self) -> bool {
-        self.run.demand().is_short()
+        self.run.demand.is_short()
     }
 
     /// Checks that this process is not a fork of the process whose threads evaluate the elements.

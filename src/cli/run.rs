@@ -86,7 +86,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         states.claim()?;
     }
     let resume = if args.resume { states.load()? } else { None };
-    let folder = states.folder().display();
+    let folder = states.folder.display();
     match &resume {
         Some(state) => {
             output::say(&format!("resuming after {} batches, from {folder}", state.checkpoint.delivered));

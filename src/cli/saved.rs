@@ -60,7 +60,7 @@ impl RunState {
 /// Folder in which a run saves its state.
 #[derive(Debug)]
 pub(crate) struct States {
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
     /// Lock on the folder, after it is taken.
     alone: Option<Alone>,
 }
@@ -69,10 +69,6 @@ impl States {
     /// Makes the states of a folder, without reading or creating anything.
     pub(crate) fn new(folder: PathBuf) -> Self {
         Self { folder, alone: None }
-    }
-
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
     }
 
     fn file(&self) -> PathBuf {
@@ -205,7 +201,7 @@ mod tests {
             |path: PathBuf| RunState::parse(&fs::read_to_string(path).unwrap()).unwrap().checkpoint.delivered;
         assert_eq!(delivered(states.file()), 6);
         assert_eq!([1, 2, 3].map(|age| delivered(states.older(age))), [5, 4, 3]);
-        assert_eq!(fs::read_dir(states.folder()).unwrap().count(), 4);
+        assert_eq!(fs::read_dir(&states.folder).unwrap().count(), 4);
         // The error of a damaged state names an intact older state.
         fs::write(states.file(), "{").unwrap();
         let error = states.load().unwrap_err();

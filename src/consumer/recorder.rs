@@ -16,7 +16,7 @@ pub struct Recorder<H> {
     /// Time at which the last batch was requested; `got` is the time at which it was received.
     asked: Duration,
     got: Duration,
-    steps: Vec<Step>,
+    pub(crate) steps: Vec<Step>,
     /// Steps not yet waited for. Their times in `steps` end with `got`.
     pending: VecDeque<H>,
 }
@@ -45,11 +45,6 @@ impl<H: Handle> Recorder<H> {
         self.steps.push(Step { asked, got, ready: got, done: got, samples });
         self.pending.push_back(handle);
         self.wait(self.in_flight)
-    }
-
-    /// Returns the submitted steps. Steps not yet waited for have `got` as their `ready` and `done`.
-    pub(crate) fn steps(&self) -> &[Step] {
-        &self.steps
     }
 
     /// Returns the number of submitted steps.

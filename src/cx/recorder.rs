@@ -90,7 +90,7 @@ pub struct Recorder {
     pub(super) notes: Mutex<Vec<(String, u64)>>,
     /// Counts of components, by the id of the component's last stage. Empty without a mix of streams.
     components: Mutex<Vec<ComponentCounts>>,
-    waits: Waits,
+    pub(crate) waits: Waits,
     beside: Mutex<OutsideWaits>,
     /// Records of batches and chunks. `None` if none are kept.
     pub(super) records: Option<Records>,
@@ -120,7 +120,7 @@ pub(crate) struct HostCounts {
 impl Default for Recorder {
     fn default() -> Self {
         let waits = Waits::default();
-        let records = Some(Records::new(waits.start()));
+        let records = Some(Records::new(waits.start));
         Self {
             stages: Mutex::default(),
             notes: Mutex::default(),
@@ -157,11 +157,6 @@ impl Recorder {
         let wait_ns = stages.iter().map(|stage| stage.counts.wait_ns).sum();
         let lock_s: f64 = stages.iter().map(|stage| stage.counts.seconds_of(stage.counts.lock_ns)).sum();
         (Duration::from_nanos(wait_ns), Duration::from_secs_f64(lock_s))
-    }
-
-    /// Returns the log of waits.
-    pub(crate) fn waits(&self) -> &Waits {
-        &self.waits
     }
 
     /// Records that the reader took a chunk at the border with id `border`.

@@ -65,7 +65,7 @@ display_as!(Executor, |self, f| {
 pub struct Runtime {
     engine: Engine,
     recorder: Option<Arc<Recorder>>,
-    demand: Arc<Demand>,
+    pub(crate) demand: Arc<Demand>,
     tuning: Option<Arc<Ours<Tuning>>>,
     keys: Option<Arc<dyn KeySource>>,
     /// Recorders of the keys that pass each border, if keys are recorded.
@@ -230,11 +230,6 @@ impl Runtime {
     /// Returns the flag of [`only_planning`](Self::only_planning); `None` if elements are made.
     pub(crate) fn plans_only(&self) -> Option<&Arc<AtomicBool>> {
         self.plans_only.as_ref()
-    }
-
-    /// Returns the consumer's clock.
-    pub(crate) fn demand(&self) -> &Demand {
-        &self.demand
     }
 
     /// Returns the runtime of a parent whose stage ids start `stages` higher.

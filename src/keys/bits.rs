@@ -75,7 +75,7 @@ impl Frame {
 /// Run of packed numbers, followed by at least [`SLACK`] bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packed<'a> {
-    frame: Frame,
+    pub(super) frame: Frame,
     count: usize,
     bytes: &'a [u8],
 }
@@ -86,11 +86,6 @@ impl<'a> Packed<'a> {
     pub(super) fn new(frame: Frame, count: usize, bytes: &'a [u8]) -> Option<Self> {
         let end = frame.bytes_for(count).checked_add(SLACK)?;
         Some(Self { frame, count, bytes: bytes.get(..end)? })
-    }
-
-    #[inline]
-    pub(super) fn frame(self) -> Frame {
-        self.frame
     }
 
     /// Returns number `at` of the run.

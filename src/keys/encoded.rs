@@ -139,7 +139,7 @@ impl<'a> Encoded<'a> {
                 return None;
             }
             let codes = group.codes()?;
-            let elements = match codes.frame().only() {
+            let elements = match codes.frame.only() {
                 Some(code) => u64::from(Key::of_code(code).elements()) * codes.iter().len() as u64,
                 None => codes.iter().map(|code| u64::from(Key::of_code(code).elements())).sum(),
             };
@@ -261,7 +261,7 @@ impl<'a> Group<'a> {
 
     /// Appends the keys of a range of slots to a block with the same number of columns.
     pub(super) fn append(self, slots: Range<usize>, into: &mut KeyBlock) -> Option<()> {
-        let is_one_each = self.codes()?.frame().only() == Some(ONE) && self.columns == 1;
+        let is_one_each = self.codes()?.frame.only() == Some(ONE) && self.columns == 1;
         if is_one_each && slots.end <= self.elements {
             let column = self.column(0)?;
             into.lens_mut().extend(slots.clone().map(|at| column.get(at)));
@@ -279,9 +279,9 @@ impl<'a> Group<'a> {
     #[inline]
     pub(super) fn key(self, slot: usize, lens: &mut Vec<u32>) -> Option<Key> {
         let codes = self.codes()?;
-        let (key, first) = match codes.frame().only() {
+        let (key, first) = match codes.frame.only() {
             Some(code) => (Key::of_code(code), slot * Key::of_code(code).elements() as usize),
-            None if codes.frame().is_bitmap() => (Key::of_code(codes.get(slot)), codes.ones(slot)),
+            None if codes.frame.is_bitmap() => (Key::of_code(codes.get(slot)), codes.ones(slot)),
             None => {
                 let elements = |code| Key::of_code(code).elements() as usize;
                 (Key::of_code(codes.get(slot)), (0..slot).map(|slot| elements(codes.get(slot))).sum())

@@ -31,7 +31,7 @@ const FRESH: Duration = Duration::from_millis(100);
 /// An endpoint that listens until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -59,11 +59,6 @@ impl Endpoint {
         let thread = thread
             .map_err(|e| Error::new(ErrorKind::Io, format!("cannot start the thread that serves metrics: {e}")))?;
         Ok(Self { address, over, thread: Some(thread) })
-    }
-
-    /// Returns the address at which the endpoint listens.
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.address
     }
 }
 

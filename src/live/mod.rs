@@ -129,7 +129,7 @@ impl Live {
     /// Returns the time for which the consumer has been waiting, or `None` if the consumer is not waiting.
     #[cfg(all(feature = "top", target_os = "linux"))]
     pub(crate) fn waiting(&self) -> Option<Duration> {
-        self.subject.locked().as_ref()?.run.demand().waiting(Instant::now())
+        self.subject.locked().as_ref()?.run.demand.waiting(Instant::now())
     }
 
     /// Returns a report on the pass as of now, or `None` if the pass is gone.

@@ -180,7 +180,7 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         };
         let Asked { at, ready } = asked;
         let given = meter.end(at);
-        self.run.demand().end(given);
+        self.run.demand.end(given);
         let count = next.iter().count() + self.current.len();
         self.run.responded(
             &Response { first: meter.delivered, count, ready, asked: at, given, made: self.made },
@@ -198,7 +198,7 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
         self.current = Vec::new().into_iter();
         self.begins = Some(Cause::Restore);
         if self.waiting.take().is_some() {
-            self.run.demand().end(Instant::now());
+            self.run.demand.end(Instant::now());
         }
         orders.try_send(Order { state, post, answer }).ok()?;
         answered.recv_timeout(ORDER_TIME).ok()
@@ -215,7 +215,7 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
 
     fn begin(&self, meter: &mut ConsumerMeter) -> Asked {
         let at = Instant::now();
-        self.run.demand().begin(at);
+        self.run.demand.begin(at);
         let ready = self.packets.as_ref().map(|inbox| inbox.packets.len());
         ready.iter().for_each(|ready| meter.look(*ready));
         Asked { at, ready }

@@ -252,7 +252,7 @@ fn a_consumer_that_goes_elsewhere_waits_no_longer() {
     let mut loader = ds.to_iter().loader().threads(1).build().unwrap();
     assert_eq!(loader.next().unwrap().unwrap(), 0);
     assert!(loader.next_within(Duration::from_millis(1)).is_pending());
-    let waiting = |loader: &Loader<_>| loader.run.demand().waiting(std::time::Instant::now());
+    let waiting = |loader: &Loader<_>| loader.run.demand.waiting(std::time::Instant::now());
     assert!(waiting(&loader).is_some());
     drop(open);
     // Its thread may be too busy to follow; the wait has ended in any case.

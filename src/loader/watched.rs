@@ -136,7 +136,7 @@ impl Drop for Watched {
 impl<D: IterDataset + 'static> Loader<D> {
     /// Returns the address that serves `GET /metrics`, if [enabled](super::LoaderBuilder::metrics).
     pub fn metrics_address(&self) -> Option<SocketAddr> {
-        Some(self.watched.as_ref()?.get()?.endpoint.as_ref()?.address())
+        Some(self.watched.as_ref()?.get()?.endpoint.as_ref()?.address)
     }
 
     /// Returns the pass as its viewers see it, if there are any.
@@ -148,7 +148,7 @@ impl<D: IterDataset + 'static> Loader<D> {
     /// Returns the process id, and the number of the pass unless it is 0. `None` without a [live view](super::LoaderBuilder::top).
     #[cfg(all(feature = "top", target_os = "linux"))]
     pub(crate) fn top_place(&self) -> Option<String> {
-        let place = self.watched.as_ref()?.get()?.top.as_ref()?.place();
+        let place = &self.watched.as_ref()?.get()?.top.as_ref()?.place;
         Some(if place.number == 0 { place.pid.to_string() } else { format!("{}.{}", place.pid, place.number) })
     }
 
@@ -180,7 +180,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         let ended = self.ended;
         let Some(watched) = self.watched.as_mut().and_then(Ours::get_mut) else { return };
         watched.told = Some(Instant::now());
-        let (meter, account) = (self.meter.clone(), self.recorder.waits().account());
+        let (meter, account) = (self.meter.clone(), self.recorder.waits.account());
         watched.live.tell(Told { meter, account, first: self.first.clone(), remarks, around: None, ended });
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// Limit of the bytes that wait to be written, shared by all shards.
 #[derive(Debug)]
 pub(super) struct Budget {
-    limit: u64,
+    pub(super) limit: u64,
     used: Mutex<Used>,
     freed: Condvar,
 }
@@ -54,10 +54,6 @@ impl Budget {
     /// Returns the most bytes that were ever reserved.
     pub(super) fn most(&self) -> u64 {
         self.used().most
-    }
-
-    pub(super) fn limit(&self) -> u64 {
-        self.limit
     }
 
     fn used(&self) -> MutexGuard<'_, Used> {

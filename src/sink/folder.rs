@@ -15,7 +15,7 @@ use crate::sync::Locked;
 #[derive(Debug)]
 pub(super) struct Folder {
     folder: store::Folder,
-    path: PathBuf,
+    pub(super) path: PathBuf,
     /// Writer lock of the folder, held until this value is dropped. It excludes other sinks.
     writer: Writer,
     /// Version of the manifest that this sink read or wrote last.
@@ -32,10 +32,6 @@ impl Folder {
         let folder = store::Folder::open(path)?;
         let writer = folder.writer()?;
         Ok(Self { folder, path: place::shown(path).into_owned(), writer, manifest: Mutex::default() })
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 
     pub(super) fn file(&self, name: &str) -> PathBuf {

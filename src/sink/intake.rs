@@ -27,8 +27,8 @@ pub(super) struct Intake {
     pub(super) waited: Duration,
     cut: Cut,
     shard: Option<Sender<Part>>,
-    shards: u64,
-    records: u64,
+    pub(super) shards: u64,
+    pub(super) records: u64,
     /// Inference of the columns, until they are settled; `held` are the shards that wait for the columns.
     inference: Option<Inference>,
     held: Vec<Task>,
@@ -64,14 +64,6 @@ impl Intake {
             pending: Vec::new(),
             pending_bytes: 0,
         }
-    }
-
-    pub(super) fn records(&self) -> u64 {
-        self.records
-    }
-
-    pub(super) fn shards(&self) -> u64 {
-        self.shards
     }
 
     /// Accepts an element of `bytes` bytes; calls `state` if the element is the last of a shard.
@@ -160,7 +152,7 @@ impl Intake {
         let Some(inference) = &mut self.inference else { return Ok(false) };
         inference.add(element, bytes).map_err(|e| {
             self.crew.give_up();
-            e.record(self.records).path(self.plan.folder.path())
+            e.record(self.records).path(&self.plan.folder.path)
         })
     }
 

@@ -110,11 +110,11 @@ impl Sink {
     /// Returns the number of records so far, including the records in the folder when the sink was opened. The producer
     /// continues with the record of this number.
     pub fn records(&self) -> u64 {
-        self.intake.anywhere().records()
+        self.intake.anywhere().records
     }
 
     fn folder(&self) -> &Path {
-        self.intake.anywhere().plan.folder.path()
+        &self.intake.anywhere().plan.folder.path
     }
 
     /// Returns the intake of elements.
@@ -222,7 +222,7 @@ impl Sink {
             waited: intake.waited,
             bytes_in: self.bytes_in,
             most: intake.budget.most(),
-            budget: intake.budget.limit(),
+            budget: intake.budget.limit,
         })
     }
 }
@@ -254,6 +254,6 @@ debug_as!(Sink, |self, f| {
     f.debug_struct("Sink")
         .field("folder", &self.folder())
         .field("records", &self.records())
-        .field("shards", &self.intake.anywhere().shards())
+        .field("shards", &self.intake.anywhere().shards)
         .finish_non_exhaustive()
 });

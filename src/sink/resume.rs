@@ -89,7 +89,7 @@ pub(super) fn found(plan: &Plan) -> Result<(Manifest, bool)> {
     if !plan.options.resume {
         let what = format!("the folder holds a data set of {} already", plural(manifest.shards.len() as u64, "shard"));
         return Err(Error::config(what)
-            .path(plan.folder.path())
+            .path(&plan.folder.path)
             .help("resume to continue it, or write to another folder"));
     }
     manifest.check(&new).map_err(|e| e.path(&at))?;

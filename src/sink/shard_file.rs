@@ -16,7 +16,7 @@ use crate::store::Output;
 
 /// The file that the writers of formats write to.
 pub(super) struct ShardFile {
-    name: String,
+    pub(super) name: String,
     content: Content,
 }
 
@@ -54,11 +54,6 @@ impl ShardFile {
         let mut file = Self::create(folder, name.to_owned(), Compression::None, None)?;
         file.write_all(bytes).map_err(|e| Error::io(e, folder.file(name)))?;
         file.finish()
-    }
-
-    /// Returns the name that the file gets when it is published.
-    pub(super) fn name(&self) -> &str {
-        &self.name
     }
 
     /// Publishes the file.

@@ -65,7 +65,7 @@ impl LineIndex {
     /// Removes the line end and skipped lines from `span`, the bytes at the [`place`](Self::place) of a line.
     pub(crate) fn cut<'a>(&self, span: &'a [u8]) -> &'a [u8] {
         // If blank lines were skipped, some may follow.
-        let end = if self.0.facts().blanks > 0 { memchr(b'\n', span) } else { span.len().checked_sub(1) };
+        let end = if self.0.facts.blanks > 0 { memchr(b'\n', span) } else { span.len().checked_sub(1) };
         let span = match end {
             Some(end) if span[end] == b'\n' => &span[..end],
             _ => span,
@@ -84,7 +84,7 @@ impl LineIndex {
 
     /// Returns true if lines were skipped. The number of a line in the file then differs from its index.
     pub(crate) fn has_gaps(&self) -> bool {
-        self.0.facts().blanks > 0
+        self.0.facts.blanks > 0
     }
 }
 
@@ -194,7 +194,7 @@ mod tests {
     fn numbers_count_blank_lines() {
         let bytes = b"a\n\n  \nb\nc";
         let index = LineIndex::build(bytes, false);
-        assert_eq!((index.len(), index.0.facts().blanks), (3, 2));
+        assert_eq!((index.len(), index.0.facts.blanks), (3, 2));
         assert_eq!(index.line_number(1, bytes), 4);
         assert_eq!(LineIndex::build(bytes, true).line_number(3, bytes), 4);
     }

@@ -16,8 +16,8 @@ pub(crate) struct Starts {
     /// Low 32 bits of every start, as `u32`: on the heap, or mapped from a cache file.
     lows: Buffer,
     /// Other facts that distinguish indices.
-    facts: Facts,
-    hash: u64,
+    pub(crate) facts: Facts,
+    pub(crate) hash: u64,
 }
 
 /// Facts about the file and its index, besides the starts.
@@ -57,15 +57,6 @@ impl Starts {
             _ => self.pages.partition_point(|&first| first <= record).checked_sub(1)?,
         };
         Some(((page as u64) << 32) + u64::from(low))
-    }
-
-    pub(crate) fn facts(&self) -> Facts {
-        self.facts
-    }
-
-    /// Returns a hash of the starts of all records. Files whose records have equal lengths have equal hashes.
-    pub(crate) fn hash(&self) -> u64 {
-        self.hash
     }
 
     /// Returns the number of bytes in memory or mapped.

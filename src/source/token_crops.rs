@@ -15,7 +15,7 @@ use crate::rng::PhiloxKey;
 /// Numbers the places of all files consecutively.
 fn number(tokens: &Tokens, places: impl Fn(u64) -> u64) -> Firsts {
     // The total cannot overflow: it is at most the number of ids in the files.
-    Firsts::of(tokens.files().iter().map(|file| places(file.len()))).unwrap_or_default()
+    Firsts::of(tokens.files.iter().map(|file| places(file.len()))).unwrap_or_default()
 }
 
 impl Tokens {

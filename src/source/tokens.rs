@@ -92,14 +92,14 @@ impl TokenLayout {
 /// ```
 #[derive(Clone)]
 pub struct Tokens {
-    files: Arc<[TokenFile]>,
-    identity: Arc<str>,
+    pub(super) files: Arc<[TokenFile]>,
+    pub(super) identity: Arc<str>,
 }
 
 /// The ids of a single file.
 pub(super) struct TokenFile {
     path: PathBuf,
-    content: Content,
+    pub(super) content: Content,
     /// Offset of the first id in the file.
     start: usize,
     coding: Coding,
@@ -186,14 +186,6 @@ impl Tokens {
     pub fn views(&self) -> Result<Vec<Array>> {
         self.files.iter().map(|file| file.view(0, file.len())).collect()
     }
-
-    pub(super) fn files(&self) -> &[TokenFile] {
-        &self.files
-    }
-
-    pub(super) fn identity(&self) -> &str {
-        &self.identity
-    }
 }
 
 debug_as!(Tokens, |self, f| write!(f, "Tokens({} ids in {} files)", self.len(), self.files.len()));
@@ -259,10 +251,6 @@ impl TokenFile {
         if let Ok(place) = self.place(from, count) {
             self.content.bring(place);
         }
-    }
-
-    pub(super) fn content(&self) -> &Content {
-        &self.content
     }
 
     /// Returns the byte range of ids if the file is remote.

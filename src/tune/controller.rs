@@ -352,8 +352,8 @@ impl Controller {
     /// The result shows whether the threads hinder each other.
     fn step_down(&mut self) -> Option<Decision> {
         let (now, m) = (self.now, self.hunger.seen.better_half());
-        let is_stuck = self.hunger.seen.wall_s() >= STUCK * self.second
-            && m.most_on(self.bounds.cores, now.threads) <= now.threads;
+        let is_stuck =
+            self.hunger.seen.wall_s >= STUCK * self.second && m.most_on(self.bounds.cores, now.threads) <= now.threads;
         let next = Setting { threads: self.bounds.spread(now.threads / 2, now.processes), ..now };
         if self.tried_fewer || self.bounds.idle.is_some() || !is_stuck || m.is_locked() || next.threads >= now.threads {
             return None;

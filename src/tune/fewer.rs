@@ -41,7 +41,7 @@ impl Fewer {
     pub(super) fn judge(&mut self, m: &Measurement, second: f64) -> Verdict {
         self.seen.add(m);
         let gained = self.seen.better_half().rate() / self.rate - 1.0;
-        match self.seen.wall_s() / second {
+        match self.seen.wall_s / second {
             seconds if seconds < 1.0 || gained >= GAIN && seconds < SURE => Verdict::Open,
             _ if gained >= GAIN => Verdict::Better,
             _ => Verdict::Worse(gained),

@@ -14,7 +14,7 @@ const STEADY: f64 = 1.25;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seconds {
     all: Vec<Measurement>,
-    wall_s: f64,
+    pub(super) wall_s: f64,
 }
 
 impl Seconds {
@@ -29,11 +29,6 @@ impl Seconds {
     /// Returns the number of measurements.
     pub(super) fn len(&self) -> usize {
         self.all.len()
-    }
-
-    /// Returns the total seconds of all measurements, including dropped measurements.
-    pub(super) fn wall_s(&self) -> f64 {
-        self.wall_s
     }
 
     /// Returns true if the measurements represent the setting.
@@ -75,11 +70,11 @@ mod tests {
         for elements in [100.0, 50.0, 104.0, 50.0, 96.0] {
             seconds.add(&Measurement { wall_s: 1.0, elements, ..Measurement::default() });
         }
-        assert_eq!((seconds.better_half().rate(), seconds.len(), seconds.wall_s()), (100.0, 5, 5.0));
+        assert_eq!((seconds.better_half().rate(), seconds.len(), seconds.wall_s), (100.0, 5, 5.0));
         assert!(seconds.is_steady());
         (0..4).for_each(|_| seconds.add(&Measurement { wall_s: 1.0, elements: 20.0, ..Measurement::default() }));
         assert!(!seconds.is_steady());
         (0..100).for_each(|_| seconds.add(&Measurement { wall_s: 1.0, ..Measurement::default() }));
-        assert_eq!((seconds.len(), seconds.wall_s()), (MOST, 109.0));
+        assert_eq!((seconds.len(), seconds.wall_s), (MOST, 109.0));
     }
 }

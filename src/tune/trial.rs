@@ -78,7 +78,7 @@ impl Trial {
             return Verdict::Worth;
         }
         let sure = if self.seen.is_steady() { SURE } else { 2.0 * SURE };
-        if self.seen.wall_s() < sure * second {
+        if self.seen.wall_s < sure * second {
             return Verdict::Open;
         }
         let gained = gain / self.rate;
@@ -131,7 +131,7 @@ impl Check {
         self.seen.add(m);
         let (now, enough) = (self.now().rate(), if self.seen.is_steady() { 1.0 } else { 2.0 });
         match (now - self.rate) / self.rate {
-            _ if self.seen.len() < EARLY || self.seen.wall_s() < enough * second => Look::Open,
+            _ if self.seen.len() < EARLY || self.seen.wall_s < enough * second => Look::Open,
             more if more < -NOISE => Look::Better,
             more if more > NOISE => Look::Worse,
             _ => Look::Same,

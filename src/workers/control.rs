@@ -142,12 +142,12 @@ pub(crate) enum What<E = Exit> {
 /// The worker's end of the channel, shared by all threads of the worker.
 #[derive(Debug)]
 pub(crate) struct Session {
-    worker: u64,
-    place: u64,
+    pub(crate) worker: u64,
+    pub(crate) place: u64,
     channel: Arc<Channel>,
     stopped: Mutex<bool>,
     slab: Option<Arc<WorkerSlab>>,
-    built_in: Duration,
+    pub(crate) built_in: Duration,
 }
 
 impl Session {
@@ -160,23 +160,8 @@ impl Session {
         Self { place, ..self }
     }
 
-    /// Returns the worker's place; no two workers have equal places at one time.
-    pub(crate) fn place(&self) -> u64 {
-        self.place
-    }
-
-    /// Returns the number that this worker was started with.
-    pub(crate) fn worker(&self) -> u64 {
-        self.worker
-    }
-
     pub(crate) fn set_built_in(&mut self, time: Duration) {
         self.built_in = time;
-    }
-
-    /// Returns the time that the factory took.
-    pub(crate) fn built_in(&self) -> Duration {
-        self.built_in
     }
 
     /// Takes the slab, if the parent gave one; `None` from the second call on.

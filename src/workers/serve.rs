@@ -30,7 +30,7 @@ pub(crate) fn serve<D: IterDataset + 'static>(dataset: D, mut session: Session) 
         crate::store::be_one_of_many();
     }
     let server = Server::new(Borders::open(dataset, &begin)?, session, slab, &begin);
-    server.session.send(FromWorker::Ready(Ready { build_ns: server.session.built_in().as_nanos() as u64 }))?;
+    server.session.send(FromWorker::Ready(Ready { build_ns: server.session.built_in.as_nanos() as u64 }))?;
     server.run(begin)
 }
 
@@ -71,7 +71,7 @@ impl Server {
         let mut threads = self.threads.locked();
         while threads.started < active.min(threads.most) {
             let number = threads.started;
-            let name = format!("gristmill-{}.{number}", self.session.worker());
+            let name = format!("gristmill-{}.{number}", self.session.worker);
             let started = std::thread::Builder::new().name(name).spawn_scoped(scope, move || {
                 crate::exec::thread::run(0, || self.work_and_tell(number, scope));
             });

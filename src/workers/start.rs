@@ -75,7 +75,7 @@ impl Backend for Launch {
             let threads = Executor::Threads(plan.threads_per_worker);
             return Ok((Runtime::new(threads, Some(recorder.clone()))?, threads.to_string()));
         }
-        plan.check_cfg(self.program.cfg().len() as u64, self.largest.as_deref())?;
+        plan.check_cfg(self.program.cfg.len() as u64, self.largest.as_deref())?;
         let workers = match plan.workers {
             most if most > plan.start_workers => format!("{} to {most} workers", plan.start_workers),
             n => plural(n, "worker"),

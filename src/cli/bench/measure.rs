@@ -131,7 +131,7 @@ pub(super) fn run(
     let mut enough = shape.steps;
     loop {
         if let Some(begun) = begun.filter(|begun| sizes.len() as u64 >= enough.saturating_add(*begun)) {
-            let is_over = || bursts::is_over(recorder.steps(), begun as usize, run.first_batch_s);
+            let is_over = || bursts::is_over(&recorder.steps, begun as usize, run.first_batch_s);
             if !shape.goes_on || is_over() {
                 break;
             }

@@ -48,7 +48,7 @@ pub(crate) struct Awaited {
 /// Log of the waits of a run.
 #[derive(Debug)]
 pub(crate) struct Waits {
-    start: Instant,
+    pub(crate) start: Instant,
     /// Start of the reader's present work in nanoseconds after the start, plus 1. 0 while the reader waits.
     at_work: AtomicU64,
     log: Mutex<Log>,
@@ -86,11 +86,6 @@ impl Waits {
     pub(crate) fn reader_works(&self, does: bool) {
         let now = || self.start.elapsed().as_nanos() as u64 + 1;
         self.at_work.store(if does { now() } else { 0 }, Relaxed);
-    }
-
-    /// Returns the time from which waits are counted.
-    pub(crate) fn start(&self) -> Instant {
-        self.start
     }
 
     /// Starts a span from `now` on in which `hold` keeps chunks from being assigned. `None` ends the span.

@@ -202,7 +202,7 @@ pub(crate) fn of_columns<D: MapDataset, G: Gather<D::Item>>(
     group: Range<u64>,
     cx: &mut Cx,
 ) -> Option<G::Whole> {
-    let base = cx.base();
+    let base = cx.base;
     let whole = || gather.of_columns(dataset, group.clone(), cx);
     let whole = if gather.takes(group.end - group.start) { catch_unwind(AssertUnwindSafe(whole)) } else { Ok(None) };
     whole.unwrap_or_else(|_| {
@@ -237,7 +237,7 @@ pub(crate) fn evaluate_range<D: MapDataset>(
 /// Evaluates a chunk. After a panic of a function, evaluates the elements again, one by one, so that only the slot of
 /// the panic is lost.
 pub(crate) fn evaluate_chunk<D: MapDataset>(dataset: &D, chunk: Range<u64>, pace: &Pace, cx: &mut Cx) -> Many<D::Item> {
-    let base = cx.base();
+    let base = cx.base;
     let slots = catch_unwind(AssertUnwindSafe(|| read_chunk(dataset, chunk.clone(), pace, cx)));
     slots.unwrap_or_else(|_| {
         cx.settle(base);
@@ -266,7 +266,7 @@ pub(in crate::dataset) fn ragged<D: MapDataset>(
     names: &[Name],
     cx: &mut Cx,
 ) -> Option<Ragged> {
-    let base = cx.base();
+    let base = cx.base;
     let indices: Vec<u64> = chunk.collect();
     cx.begin_chunk((indices.len() as u64).max(1));
     let rows = catch_unwind(AssertUnwindSafe(|| dataset.bulk()?.get_ragged(&indices, names, cx)));
@@ -285,7 +285,7 @@ pub(in crate::dataset) fn ragged<D: MapDataset>(
 /// Evaluates an index.
 pub(crate) fn evaluate<D: MapDataset>(dataset: &D, index: u64, cx: &mut Cx) -> Slot<D::Item> {
     cx.begin_element();
-    let base = cx.base();
+    let base = cx.base;
     caught(|| dataset.get(index, cx)).map_err(|e| {
         cx.settle(base);
         e.index(index)

@@ -30,7 +30,7 @@ const MOST_LETTERS: usize = 200;
 /// A server that listens until it is dropped.
 #[derive(Debug)]
 pub(crate) struct TopServer {
-    place: Place,
+    pub(crate) place: Place,
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -51,11 +51,6 @@ impl TopServer {
         let thread =
             thread.map_err(|e| Error::new(ErrorKind::Io, format!("cannot start the thread of the live view: {e}")))?;
         Ok(Self { place, over, thread: Some(thread) })
-    }
-
-    /// Returns the socket of the server.
-    pub(crate) fn place(&self) -> &Place {
-        &self.place
     }
 }
 

@@ -192,7 +192,7 @@ impl ArrayRecordOptions {
     /// Opens files whose contents were mapped or loaded before.
     pub(super) fn open_contents(self, contents: Contents) -> Result<ArrayRecord> {
         let mut files = Files::open(Chunks::default(), contents, |_, file| Known::open(file, self.recover))?;
-        files.format.recovered = files.files().iter().filter_map(|file| Some(file.index.recovery?.records)).sum();
+        files.format.recovered = files.files.iter().filter_map(|file| Some(file.index.recovery?.records)).sum();
         Ok(ArrayRecord(GroupedFiles::new(files, self.cache_bytes)))
     }
 }
@@ -271,7 +271,7 @@ impl Grouped for Chunks {
             return;
         }
         for (at, record) in indices.iter().filter_map(|&index| files.find(index).ok()) {
-            let file = &files.files()[at];
+            let file = &files.files[at];
             let (Some(all), Ok(chunk)) = (file.content.here(), file.chunk(record)) else { continue };
             let end = chunk.limit.min(chunk.begin + MOST);
             prefetch(all.get(chunk.begin as usize..end as usize).unwrap_or_default());

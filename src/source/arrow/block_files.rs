@@ -145,7 +145,7 @@ impl<F: Blocked> RandomAccess for BlockFiles<F> {
             is_native: true,
             has_columns: true,
             reads_far: self.far,
-            memory_bytes: Some(self.units.budget() as u64),
+            memory_bytes: Some(self.units.budget as u64),
             ..SourceFacts::new(F::NAME, self.identity.clone())
         }
     }

@@ -25,10 +25,10 @@ pub(crate) enum Column {
 
 /// Non-null numbers of equal shape in each row.
 pub(crate) struct Numbers {
-    dtype: DType,
-    shape: Vec<usize>,
+    pub(super) dtype: DType,
+    pub(super) shape: Vec<usize>,
     /// Bytes per row.
-    size: usize,
+    pub(super) size: usize,
     data: ArrowBuffer,
 }
 
@@ -233,19 +233,6 @@ impl Numbers {
         let shape: Vec<usize> = told.into_iter().collect::<Option<_>>()?;
         let size = shape.iter().try_fold(self.dtype.size(), |size, &n| size.checked_mul(n))?;
         (self.shape.len() == 1 && size == self.size).then_some(Self { shape, ..self })
-    }
-
-    pub(super) fn dtype(&self) -> DType {
-        self.dtype
-    }
-
-    pub(super) fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-
-    /// Returns the bytes per row.
-    pub(super) fn size(&self) -> usize {
-        self.size
     }
 
     /// Returns a view of all rows.

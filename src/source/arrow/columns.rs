@@ -84,7 +84,7 @@ impl Columns {
     ) -> Result<Self> {
         let mut fields = unified(files)?;
         let is_wanted = |field: &&FieldRef| names.is_none_or(|all| all.iter().any(|name| name == field.name()));
-        fields.extend(partitions.fields().iter().filter(is_wanted).cloned());
+        fields.extend(partitions.fields.iter().filter(is_wanted).cloned());
         // Columns keep the order of `names`, even if the first file lacks some of them.
         let is_of = |wanted: &Name, name: &str| {
             wanted.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -173,7 +173,7 @@ fn differ(conflict: &Conflict, (field, path): (&Field, &Path), before: &Path) ->
 pub(crate) fn all_names<'a>(schemas: impl Iterator<Item = &'a Schema>, partitions: &'a Partitions) -> Vec<String> {
     let mut names = Vec::new();
     let mut seen = std::collections::HashSet::new();
-    for field in schemas.flat_map(Schema::fields).chain(partitions.fields()) {
+    for field in schemas.flat_map(Schema::fields).chain(&partitions.fields) {
         if seen.insert(field.name()) {
             names.push(field.name().clone());
         }

@@ -16,7 +16,7 @@ const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 /// Columns from the folders of files.
 #[derive(Debug, Default)]
 pub(crate) struct Partitions {
-    fields: Vec<FieldRef>,
+    pub(crate) fields: Vec<FieldRef>,
     /// Value of each field, per file.
     values: Vec<Vec<Option<String>>>,
 }
@@ -54,10 +54,6 @@ impl Partitions {
             Arc::new(Field::new(name, if is_whole { DataType::Int64 } else { DataType::Utf8 }, true))
         };
         Ok(Self { fields: names.into_iter().enumerate().map(field).collect(), values })
-    }
-
-    pub(crate) fn fields(&self) -> &[FieldRef] {
-        &self.fields
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
@@ -131,8 +127,7 @@ mod tests {
     fn folders_are_columns() {
         let files = ["a/d=2024-01-01/n=07/0", "a/d=x%2Fy/n=__HIVE_DEFAULT_PARTITION__/0", "a/=1/0"];
         let all = of(&files, None).unwrap();
-        let types: Vec<_> =
-            all.fields().iter().map(|field| (field.name().as_str(), field.data_type().clone())).collect();
+        let types: Vec<_> = all.fields.iter().map(|field| (field.name().as_str(), field.data_type().clone())).collect();
         assert_eq!(types, [("d", DataType::Utf8), ("n", DataType::Int64)]);
         assert_eq!(all.values[1], [Some("x/y".to_owned()), None]);
         assert_eq!(all.values[2], [None, None]);

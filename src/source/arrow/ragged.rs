@@ -34,23 +34,23 @@ impl RaggedMut {
             return None;
         }
         if let Column::Lists(offsets, ..) = column {
-            let out = self.column_of(numbers, numbers.shape())?;
+            let out = self.column_of(numbers, &numbers.shape)?;
             if memory == Memory::Copied {
                 return self.copy_lists(offsets, numbers, runs);
             }
-            let (memory, cell) = (out.add_view(numbers.view()), numbers.size());
+            let (memory, cell) = (out.add_view(numbers.view()), numbers.size);
             return match offsets {
                 Offsets::Small(offsets) => place_lists(out, memory, runs, cell, |row| offsets[row].as_usize()),
                 Offsets::Large(offsets) => place_lists(out, memory, runs, cell, |row| offsets[row].as_usize()),
             };
         }
         // A scalar is a row of a single cell.
-        let (cells, inner) = numbers.shape().split_first().map_or((1, &[][..]), |(&cells, inner)| (cells, inner));
+        let (cells, inner) = numbers.shape.split_first().map_or((1, &[][..]), |(&cells, inner)| (cells, inner));
         let out = self.column_of(numbers, inner)?;
         let mut rows = Run::rows(runs);
         if memory == Memory::Viewed {
             let memory = out.add_view(numbers.view());
-            return rows.try_for_each(|(row, to)| out.place(to, memory, row.checked_mul(numbers.size())?, cells));
+            return rows.try_for_each(|(row, to)| out.place(to, memory, row.checked_mul(numbers.size)?, cells));
         }
         rows.try_for_each(|(row, to)| {
             self.waiting.push((to, self.copied.len(), cells));
@@ -67,7 +67,7 @@ impl RaggedMut {
             self.copied.extend_from_slice(numbers.bytes(begin, end)?);
             for at in 0..run.len {
                 let (from, to) = offsets.range(run.from + at);
-                let start = copy + from.checked_sub(begin)?.checked_mul(numbers.size())?;
+                let start = copy + from.checked_sub(begin)?.checked_mul(numbers.size)?;
                 self.waiting.push((run.to + at, start, to.checked_sub(from)?));
             }
         }
@@ -76,8 +76,8 @@ impl RaggedMut {
 
     /// Returns the output column, or `None` if its type or inner shape differs.
     fn column_of(&mut self, numbers: &Numbers, inner: &[usize]) -> Option<&mut RaggedColumn> {
-        let column = self.column.get_or_insert_with(|| RaggedColumn::new(numbers.dtype(), inner, self.rows));
-        (column.dtype() == numbers.dtype() && column.inner() == inner).then_some(column)
+        let column = self.column.get_or_insert_with(|| RaggedColumn::new(numbers.dtype, inner, self.rows));
+        (column.dtype() == numbers.dtype && column.inner() == inner).then_some(column)
     }
 
     fn finish(self) -> Option<RaggedColumn> {

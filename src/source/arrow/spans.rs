@@ -198,7 +198,7 @@ pub(crate) trait Spans {
         let wanted = [Run { from: row, to: 0, len: 1 }];
         let held = self.at_hand(key, &wanted, latest).map_err(|e| e.record(index))?;
         let row = held.place(row).ok_or_else(|| Error::data("is not in its span").record(index))?;
-        contained(|| held.unit().row(self.names(), row)).map_err(|e| {
+        contained(|| held.unit.row(self.names(), row)).map_err(|e| {
             let error = self.path(key).into_iter().fold(e, Error::path);
             error.record(index)
         })
@@ -259,7 +259,7 @@ pub(crate) trait Spans {
                 let run = |(from, to)| Some(Run { from: held.place(from)?, to, len: 1 });
                 runs = Run::rows(&runs).map(run).collect::<Option<_>>()?;
             }
-            contained(|| take(held.unit(), &runs)).ok()??;
+            contained(|| take(&held.unit, &runs)).ok()??;
         }
         Some(())
     }

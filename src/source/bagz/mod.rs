@@ -124,8 +124,8 @@ fn holds_limits(path: &Path, all: &[PathBuf]) -> bool {
 
 /// Checks that the lengths of the files fit a round-robin distribution.
 fn check_turns(files: &Files<Frames>) -> Result<()> {
-    let (all, count) = (files.len(), files.files().len() as u64);
-    for (turn, file) in (0..count).zip(files.files()) {
+    let (all, count) = (files.len(), files.files.len() as u64);
+    for (turn, file) in (0..count).zip(&files.files) {
         let (len, due) = (file.index.len(), (all + count - 1 - turn) / count);
         if len != due {
             let text = format!("{len} records, where one of {count} interleaved files of {all} has {due}");

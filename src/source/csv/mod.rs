@@ -357,7 +357,7 @@ named_source!(Csv of Element {
         let mut columns: Vec<&mut ColumnMut> = batch.columns_mut().map(|(_, column)| column).collect();
         for (row, &index) in indices.iter().enumerate() {
             let (at, record) = self.0.find(index).ok()?;
-            self.0.files()[at].copy(record, &self.0.format, row, &mut columns)?;
+            self.0.files[at].copy(record, &self.0.format, row, &mut columns)?;
         }
         let batch = batch.finish();
         Some(InPlace { len: indices.len(), bytes: batch.nbytes(), batch })

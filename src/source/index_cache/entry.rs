@@ -57,7 +57,7 @@ impl Entry {
 
     pub(super) fn of(key: &Key, starts: &Starts) -> Self {
         let pages = starts.parts().0.len() as u64;
-        Self { key: *key, len: starts.len(), pages, blanks: starts.facts().blanks, hash: starts.hash() }
+        Self { key: *key, len: starts.len(), pages, blanks: starts.facts.blanks, hash: starts.hash }
     }
 
     pub(super) fn to_bytes(self) -> Vec<u8> {
@@ -79,7 +79,7 @@ impl Entry {
     pub(super) fn starts(&self, pages: Vec<u64>, lows: Buffer) -> Option<Starts> {
         let keep_blank = self.key.records == Records::AllLines;
         let starts = Starts::new(pages, lows, Facts { size: self.key.size, keep_blank, blanks: self.blanks });
-        (starts.hash() == self.hash).then_some(starts)
+        (starts.hash == self.hash).then_some(starts)
     }
 }
 

@@ -171,7 +171,7 @@ pub(crate) fn load_or_find(
     let starts: Vec<Starts> = cores::try_map_on(abreast::whole(files), kept.iter().enumerate(), starts)?;
     groups.iter().for_each(|group| group.keep(&kept, &starts));
 
-    let id = |(id, starts): (FileId, &Starts)| FileId { hash: id.hash ^ starts.hash().rotate_left(1), ..id };
+    let id = |(id, starts): (FileId, &Starts)| FileId { hash: id.hash ^ starts.hash.rotate_left(1), ..id };
     let ids = ids.into_iter().zip(&starts).map(id).collect();
     Ok((starts, ids))
 }

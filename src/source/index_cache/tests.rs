@@ -15,7 +15,7 @@ fn text(dir: &Path) -> (PathBuf, Vec<u8>) {
 
 fn is_right(starts: Starts, bytes: &[u8]) -> bool {
     let index = LineIndex(starts);
-    index == LineIndex::build(bytes, index.0.facts().keep_blank) && index.line(2, bytes).unwrap().1 == b"three"
+    index == LineIndex::build(bytes, index.0.facts.keep_blank) && index.line(2, bytes).unwrap().1 == b"three"
 }
 
 fn key(path: &Path, bytes: &[u8]) -> Key {

@@ -23,8 +23,8 @@ pub(crate) fn is_index(head: &[u8]) -> bool {
 
 /// An index. Only its header has been checked.
 pub(crate) struct Index {
-    dtype: DType,
-    sequences: u64,
+    pub(super) dtype: DType,
+    pub(super) sequences: u64,
     /// Lengths of sequences in numbers, `i32`. A legacy index has none: each sequence ends at the start of the next.
     lengths: Option<List>,
     /// Starts of sequences, `i64`: in bytes, or in numbers for a legacy index.
@@ -90,14 +90,6 @@ impl Index {
             return Err(Error::data(format!("{} bytes behind the documents", fields.rest())).offset(fields.at));
         }
         Ok(Self { dtype, sequences, lengths: None, places, documents, modes: None })
-    }
-
-    pub(super) fn dtype(&self) -> DType {
-        self.dtype
-    }
-
-    pub(super) fn sequences(&self) -> u64 {
-        self.sequences
     }
 
     /// Returns the lengths of the sequences, `i32` each. Returns `None` for a legacy index.

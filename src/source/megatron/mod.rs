@@ -142,7 +142,7 @@ pub(crate) fn stored_type(path: &Path) -> Option<Result<DType>> {
     let path = path.with_extension("idx");
     let content = path.is_file().then(|| Content::open(&path.as_path().into(), Access::Normal).ok()).flatten()?;
     let head = content.read(0..content.len().min(16)).ok()?;
-    is_index(head.as_bytes()).then(|| Index::open(&content).map(|index| index.dtype()).map_err(|e| e.path(&path)))
+    is_index(head.as_bytes()).then(|| Index::open(&content).map(|index| index.dtype).map_err(|e| e.path(&path)))
 }
 
 impl File<Index> {
@@ -187,7 +187,7 @@ impl File<Index> {
     /// Returns the ids in a byte range of the data.
     fn ids(&self, range: Range<u64>) -> Result<Array> {
         let bytes = self.bytes(range)?;
-        let dtype = self.index.dtype();
+        let dtype = self.index.dtype;
         aligned(Array::new(dtype, &[bytes.len() / dtype.size()], bytes)?)
     }
 
@@ -226,7 +226,7 @@ impl File<Index> {
         }
         // Reads all ranges before allocating, so that a damaged index cannot cause a large allocation.
         let pieces = parts.iter().map(|part| self.bytes(part.clone())).collect::<Result<Vec<_>>>()?;
-        let dtype = self.index.dtype();
+        let dtype = self.index.dtype;
         let mut ids = Array::builder(dtype, &[size as usize / dtype.size()])?;
         let mut rest = ids.bytes_mut();
         for bytes in pieces {
@@ -244,13 +244,13 @@ impl Megatron {
         if names != ["tokens"] {
             return None;
         }
-        let files = self.0.files();
-        let dtype = files.first()?.index.dtype();
+        let files = &self.0.files;
+        let dtype = files.first()?.index.dtype;
         let (mut column, mut memory) = (RaggedColumn::new(dtype, &[], indices.len()), vec![None; files.len()]);
         for (row, &index) in indices.iter().enumerate() {
             let (at, number) = self.0.find(index).ok()?;
             let file = &files[at];
-            let place = file.place(number, self.0.format).filter(|_| file.index.dtype() == dtype)?;
+            let place = file.place(number, self.0.format).filter(|_| file.index.dtype == dtype)?;
             let memory = match memory[at] {
                 Some(memory) => memory,
                 None => *memory[at].insert(column.add_view(file.content.whole().ok()?)),
@@ -271,7 +271,7 @@ impl Numbered for MegatronUnit {
 
     fn len(&self, file: &File<Index>) -> u64 {
         match self {
-            Self::Sequence => file.index.sequences(),
+            Self::Sequence => file.index.sequences,
             Self::Document => file.index.documents(),
         }
     }

@@ -47,7 +47,7 @@ impl Npy {
         let contents = content::open_all(patterns, Format::Npy.endings(), Access::Normal)?;
         let format = Rows { field: Name::new("data") };
         let files = Files::open(format, contents, |_, file| Stored::open(&mut file.content))?;
-        check_equal(files.files())?;
+        check_equal(&files.files)?;
         Ok(Self(files))
     }
 
@@ -64,7 +64,7 @@ impl Npy {
     /// The errors of [`arrays`](Self::arrays).
     pub fn array(&self) -> Result<Array> {
         // A source always has at least one file.
-        let first = &self.0.files()[0];
+        let first = &self.0.files[0];
         first.index.whole(&first.content)
     }
 
@@ -73,12 +73,12 @@ impl Npy {
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if a file in a store cannot be read.
     pub fn arrays(&self) -> Result<Vec<Array>> {
-        self.0.files().iter().map(|file| file.index.whole(&file.content)).collect()
+        self.0.files.iter().map(|file| file.index.whole(&file.content)).collect()
     }
 
     fn row(&self, index: u64) -> Result<Array> {
         let (at, row) = self.0.find(index)?;
-        let file = &self.0.files()[at];
+        let file = &self.0.files[at];
         file.index.row(&file.content, row)
     }
 

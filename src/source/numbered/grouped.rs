@@ -52,7 +52,7 @@ pub(crate) struct GroupedFiles<F: Grouped> {
 impl<F: Grouped> GroupedFiles<F> {
     /// Creates a source that caches up to `cache_bytes` of decoded units.
     pub(crate) fn new(files: Files<F>, cache_bytes: usize) -> Self {
-        let grouped = || files.files().iter().filter(|file| files.format.is_grouped(file));
+        let grouped = || files.files.iter().filter(|file| files.format.is_grouped(file));
         let decoded = grouped().map(|file| files.format.decoded_bytes(file)).fold(0, u64::saturating_add);
         let (is_grouped, units) = (grouped().next().is_some(), Units::new(cache_bytes, files.len(), decoded));
         Self { files, units, is_grouped, decoded }
@@ -60,7 +60,7 @@ impl<F: Grouped> GroupedFiles<F> {
 
     /// Returns the files in order.
     pub(crate) fn files(&self) -> &[File<F::Index>] {
-        self.files.files()
+        &self.files.files
     }
 
     /// Returns the format and its options.
@@ -140,7 +140,7 @@ impl<F: Grouped> RandomAccess for GroupedFiles<F> {
 
     fn facts(&self) -> SourceFacts {
         let facts = self.files.facts();
-        let kept = self.decoded.min(self.units.budget() as u64);
+        let kept = self.decoded.min(self.units.budget as u64);
         SourceFacts {
             reads_together: self.is_grouped || facts.reads_far,
             memory_bytes: Some(kept.saturating_add(facts.memory_bytes.unwrap_or(0))),

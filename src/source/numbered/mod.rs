@@ -154,7 +154,7 @@ impl Opening {
 /// The files of a format, in order. The public sources are wrappers of this type.
 pub(crate) struct Files<F: Numbered> {
     pub(super) format: F,
-    files: Vec<File<F::Index>>,
+    pub(super) files: Vec<File<F::Index>>,
     firsts: Firsts,
     /// True if any file is in a store.
     far: bool,
@@ -195,11 +195,6 @@ impl<F: Numbered> Files<F> {
         let (starts, ids) = load_or_find(&contents, records, cache, |at| find(&contents[at].1))?;
         let file = |((path, content), starts): (_, Starts)| File { path, content, index: starts.into() };
         Self::of(format, contents.into_iter().zip(starts).map(file).collect(), &ids)
-    }
-
-    /// Returns the files in order.
-    pub(super) fn files(&self) -> &[File<F::Index>] {
-        &self.files
     }
 
     /// Returns the file of a record, and the record's number in the file.

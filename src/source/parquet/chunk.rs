@@ -21,7 +21,7 @@ pub(super) const TAIL: u64 = 8;
 
 #[derive(Clone)]
 pub(super) struct Chunks {
-    content: Content,
+    pub(super) content: Content,
     /// Starts of pages that are read whole because they have an index; ascending.
     pages: Arc<[u64]>,
     /// Error of the last failed read. The decoder passes on at most its text.
@@ -46,10 +46,6 @@ impl Chunks {
     pub(super) fn with_pages(&self, mut pages: Vec<u64>) -> Self {
         pages.sort_unstable();
         Self { pages: pages.into(), ..self.clone() }
-    }
-
-    pub(super) fn content(&self) -> &Content {
-        &self.content
     }
 
     /// Takes the error of a failed read, which caused the decoder's error.

@@ -19,7 +19,7 @@ use crate::store::Bounded;
 /// # Errors
 /// [`ErrorKind::Data`](crate::ErrorKind::Data) with the byte offset of the damage.
 pub(super) fn read(chunks: &Chunks) -> Result<ArrowReaderMetadata> {
-    let Some(key) = chunks.content().known_as() else { return decoded(chunks) };
+    let Some(key) = chunks.content.known_as() else { return decoded(chunks) };
     if let Some(footer) = FOOTERS.lock().get(key) {
         return Ok(footer.clone());
     }
@@ -35,18 +35,18 @@ const KEPT: u64 = 64 << 20;
 static FOOTERS: OwnLock<Bounded<u64, ArrowReaderMetadata>> = OwnLock::new(|| Mutex::new(Bounded::new(KEPT)));
 
 fn decoded(chunks: &Chunks) -> Result<ArrowReaderMetadata> {
-    check(chunks.content())?;
+    check(&chunks.content)?;
     let damaged = |e: parquet::errors::ParquetError| Error::data(format!("footer: {e}"));
     let load = || {
         let metadata = ParquetMetaDataReader::new().parse_and_finish(chunks).map_err(damaged)?;
-        check_page_indices(chunks.content(), &metadata)?;
+        check_page_indices(&chunks.content, &metadata)?;
         let indices = ParquetMetaDataReader::new_with_metadata(metadata);
         let mut indices = indices.with_offset_index_policy(PageIndexPolicy::Optional);
         indices.read_page_indexes(chunks).map_err(damaged)?;
         let metadata = indices.finish().map_err(damaged)?;
         ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::new()).map_err(damaged)
     };
-    contained(load).map_err(|e| chunks.failure().unwrap_or(e).offset(chunks.content().len() - TAIL))
+    contained(load).map_err(|e| chunks.failure().unwrap_or(e).offset(chunks.content.len() - TAIL))
 }
 
 /// Checks the last 8 bytes, so that damage there is reported with its position. Limits the work to parse the footer.

@@ -127,16 +127,16 @@ impl Group {
 
     /// Returns the byte ranges of a span's pages. Returns no ranges if the file is not in a store.
     pub(super) fn pages(&self, file: &File, span: u64) -> Vec<Range<u64>> {
-        let is_far = file.chunks.content().here().is_none();
+        let is_far = file.chunks.content.here().is_none();
         let rows = span * self.span_rows..(span + 1).saturating_mul(self.span_rows).min(self.rows);
         if is_far { super::ahead::pages(file, self.group, rows) } else { Vec::new() }
     }
 
     /// Starts to fetch the pages of a span and the next span from a store. The next span is often read next.
     fn fetch(&self, file: &File, span: u64) {
-        if file.chunks.content().here().is_none() {
+        if file.chunks.content.here().is_none() {
             let rows = span * self.span_rows..(span + 2).saturating_mul(self.span_rows).min(self.rows);
-            file.chunks.content().fetch(&super::ahead::pages(file, self.group, rows));
+            file.chunks.content.fetch(&super::ahead::pages(file, self.group, rows));
         }
     }
 

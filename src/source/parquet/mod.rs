@@ -149,11 +149,11 @@ impl Blocked for Groups {
     const BLOCKS: &'static str = "row groups";
 
     fn contents(&self) -> impl ExactSizeIterator<Item = &Content> {
-        self.files.iter().map(|file| file.chunks.content())
+        self.files.iter().map(|file| &file.chunks.content)
     }
 
     fn content(&self, file: usize) -> &Content {
-        self.files[file].chunks.content()
+        &self.files[file].chunks.content
     }
 
     fn rows(&self) -> impl ExactSizeIterator<Item = u64> {

@@ -79,7 +79,7 @@ impl SafetensorsOptions {
     fn of(self, contents: Contents) -> Result<Safetensors> {
         let files = Files::open(Tensors(self), contents, |Tensors(options), file| options.tensors(&file.content))?;
         if files.format.0.rows {
-            check_rows(files.files())?;
+            check_rows(&files.files)?;
         }
         Ok(Safetensors(files))
     }

@@ -12,7 +12,7 @@ pub(crate) struct Reader {
     pub(super) file: Content,
     decoder: Decoder,
     /// Number of bytes read, decompressed.
-    pub(super) byte: u64,
+    pub(crate) byte: u64,
     /// Number of records read.
     pub(super) record: u64,
     /// True if the start of the next record is unknown.

@@ -13,11 +13,6 @@ impl Reader {
         Self::open(&Content::open(&path.into(), access)?).map_err(|e| e.path(path))
     }
 
-    /// Returns the offset of the next record.
-    pub(crate) fn byte(&self) -> u64 {
-        self.byte
-    }
-
     /// Moves to the record that begins at `byte`. Counts the previous records by their lengths.
     ///
     /// # Errors

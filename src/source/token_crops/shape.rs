@@ -34,7 +34,7 @@ pub(super) struct Shape {
 
 impl Shape {
     pub(super) fn new(tokens: Tokens, seq_len: usize) -> Self {
-        let far = content::any_far(tokens.files().iter().map(TokenFile::content));
+        let far = content::any_far(tokens.files.iter().map(|file| &file.content));
         Self { tokens, seq_len, with_next: false, as_stored: false, far }
     }
 
@@ -52,14 +52,14 @@ impl Shape {
     /// Reads the crop of file `file` that starts at id `from`.
     #[inline]
     pub(super) fn read(&self, file: usize, from: u64) -> Result<Element> {
-        let file = self.tokens.files().get(file).ok_or_else(|| Error::data("the crop is behind the last file"))?;
+        let file = self.tokens.files.get(file).ok_or_else(|| Error::data("the crop is behind the last file"))?;
         let array = if self.as_stored { self.view(file, from) } else { self.copy(file, from) };
         Ok(Element::from_unique(vec![(TOKENS, array?.into())]))
     }
 
     #[inline]
     pub(super) fn prefetch(&self, file: usize, from: u64) {
-        if let Some(file) = self.tokens.files().get(file).filter(|_| !self.as_stored) {
+        if let Some(file) = self.tokens.files.get(file).filter(|_| !self.as_stored) {
             file.prefetch(from, self.width());
         }
     }
@@ -73,7 +73,7 @@ impl Shape {
     /// Stacks the crops that start at `places`. Writes every id once, directly into the batch. Returns `None` if a crop
     /// cannot be read.
     pub(super) fn stack(&self, places: &[(usize, u64)]) -> GetStacked<Element> {
-        content::fetch_all(self.far(places.iter().copied()), |at| self.tokens.files()[at].content());
+        content::fetch_all(self.far(places.iter().copied()), |at| &self.tokens.files[at].content);
         let crops: Option<Vec<_>> = places.iter().map(|&(file, from)| self.stored(file, from)).collect();
         let crops = crops?;
         let mut batch = Array::of_rows(DType::I32, &[crops.len(), self.width()]).ok()?;
@@ -91,7 +91,7 @@ impl Shape {
 
     #[inline]
     fn stored(&self, file: usize, from: u64) -> Option<Stored<'_>> {
-        let file = self.tokens.files().get(file)?;
+        let file = self.tokens.files.get(file)?;
         Some(Stored { file, from, here: file.here(from, self.width()) })
     }
 
@@ -101,30 +101,30 @@ impl Shape {
 
     /// Returns the files and ranges of the remote crops among the crops that start at `places`.
     fn far(&self, places: impl Iterator<Item = (usize, u64)>) -> impl Iterator<Item = (usize, Range<u64>)> {
-        places.filter_map(|(at, from)| Some((at, self.tokens.files().get(at)?.far(from, self.width())?)))
+        places.filter_map(|(at, from)| Some((at, self.tokens.files.get(at)?.far(from, self.width())?)))
     }
 
     /// Announces reads of the crops that start at `places`.
     pub(super) fn will_read(&self, places: impl Iterator<Item = (usize, u64)>, next: Upcoming<'_>) {
         if next.is_apart() {
             return places.for_each(|(at, from)| {
-                self.tokens.files().get(at).iter().for_each(|file| file.bring(from, self.width()));
+                self.tokens.files.get(at).iter().for_each(|file| file.bring(from, self.width()));
             });
         }
-        content::will_read(self.far(places), next, |at| self.tokens.files()[at].content());
+        content::will_read(self.far(places), next, |at| &self.tokens.files[at].content);
     }
 }
 
 impl Describe for Shape {
     fn params(&self) -> String {
         let Self { tokens, seq_len, with_next, as_stored, .. } = self;
-        format!("{}, seq_len={seq_len}, with_next={with_next}, as_stored={as_stored}", tokens.identity())
+        format!("{}, seq_len={seq_len}, with_next={with_next}, as_stored={as_stored}", tokens.identity)
     }
     fn check(&self) -> Result<()> {
         if self.seq_len == 0 {
             return Err(Error::config("seq_len is 0").help("a crop has 1 id or more"));
         }
-        let longest = self.tokens.files().iter().map(TokenFile::len).max().unwrap_or(0);
+        let longest = self.tokens.files.iter().map(TokenFile::len).max().unwrap_or(0);
         if longest < self.width() as u64 {
             return Err(Error::config(format!(
                 "a crop needs {} ids, but the longest file has {longest}",

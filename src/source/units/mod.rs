@@ -45,7 +45,7 @@ pub(crate) trait Unit: Sized + Send + Sync {
 
 /// A unit, or a copy of some of its rows.
 pub(crate) struct Held<U> {
-    unit: Arc<U>,
+    pub(crate) unit: Arc<U>,
     /// The held rows, in ascending order; `None` for a whole unit.
     rows: Option<Arc<[u32]>>,
 }
@@ -60,10 +60,6 @@ impl<U> Held<U> {
     /// Holds all rows of a unit.
     pub(crate) fn whole(unit: Arc<U>) -> Self {
         Self { unit, rows: None }
-    }
-
-    pub(crate) fn unit(&self) -> &U {
-        &self.unit
     }
 
     /// Returns true if the whole unit is held.
@@ -88,7 +84,7 @@ impl<U> Held<U> {
 
 /// The units of a source that are in memory, shared by all threads.
 pub(crate) struct Units<U> {
-    budget: usize,
+    pub(crate) budget: usize,
     /// Number of rows in all units.
     rows: u64,
     /// Separate in each process, because a fork would wait for a decoding thread of its parent.
@@ -147,10 +143,6 @@ impl<U: Unit> Units<U> {
         (inner.seen_rows, inner.seen_bytes) = (0, 0);
         drop(inner);
         units
-    }
-
-    pub(crate) fn budget(&self) -> usize {
-        self.budget
     }
 
     /// Returns the number of rows to [announce](Self::tell) ahead. Returns 0 if all units fit in the budget.

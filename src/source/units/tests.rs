@@ -78,7 +78,7 @@ impl Source {
             }
             assert_eq!(self.read_many(chunk), chunk);
             let largest = (BYTES * self.rows) as usize;
-            assert!(self.kept() <= self.units.budget().max(largest) + largest, "{}", self.kept());
+            assert!(self.kept() <= self.units.budget.max(largest) + largest, "{}", self.kept());
         }
         self.decoded.load(Ordering::Relaxed) - before
     }

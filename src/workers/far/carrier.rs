@@ -69,7 +69,7 @@ impl Carrier for Far {
     }
 
     fn links(&self) -> Vec<LinkReport> {
-        self.exchange.links().reports()
+        self.exchange.links.reports()
     }
 
     fn memory(&self) -> MemoryFigures {
@@ -110,7 +110,7 @@ impl Link for FarLink {
             ToWorker::Stop => return self.exchange.order(Order::End { number: self.number }),
             ToWorker::Task(task) => {
                 self.exchange.await_answer(task.id, self.number, task.extent.generation);
-                packing = self.exchange.links().next(&self.node);
+                packing = self.exchange.links.next(&self.node);
             }
             _ => {}
         }
@@ -214,7 +214,7 @@ impl FarRoom {
         let mut block = BufferMut::try_zeroed(used)?;
         unpack(arrival.block.as_bytes(), block.as_mut_bytes())
             .map_err(|damage| Error::new(ErrorKind::Worker, format!("the block that it packed {damage}")))?;
-        self.exchange.links().unpacked(&arrival.node, arrival.packing, used as u64, begun.elapsed());
+        self.exchange.links.unpacked(&arrival.node, arrival.packing, used as u64, begun.elapsed());
         Ok(block.freeze())
     }
 }

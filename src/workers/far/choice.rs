@@ -77,7 +77,7 @@ pub(super) struct Choice {
     /// Bytes per second.
     speed: Rate,
     ways: [Way; 2],
-    best: Packing,
+    pub(super) best: Packing,
     tasks: u64,
     /// Task at which the link was last measured, or an unpacked block was requested for a measurement.
     measured: u64,
@@ -128,11 +128,6 @@ impl Choice {
     /// Returns the link's speed in bytes per second, if measured.
     pub(super) fn speed(&self) -> Option<f64> {
         self.speed.get()
-    }
-
-    /// Returns the way that takes the least time.
-    pub(super) fn best(&self) -> Packing {
-        self.best
     }
 
     fn way(&mut self, packing: Packing) -> Option<&mut Way> {
@@ -213,8 +208,8 @@ mod tests {
         fn settles(self) -> (Packing, usize) {
             let mut choice = Choice::default();
             let ways = self.run(&mut choice, 1000);
-            assert!(ways[choice.best() as usize] > 900, "{ways:?}");
-            (choice.best(), 1000 - ways[choice.best() as usize])
+            assert!(ways[choice.best as usize] > 900, "{ways:?}");
+            (choice.best, 1000 - ways[choice.best as usize])
         }
     }
 
@@ -255,7 +250,7 @@ mod tests {
             (TOKENS, 25_000.0, Packing::Plain),
         ] {
             world.at(mbit * MBIT).run(&mut choice, 250);
-            assert_eq!(choice.best(), best, "{mbit} Mbit/s");
+            assert_eq!(choice.best, best, "{mbit} Mbit/s");
             let speed = choice.speed().unwrap() / MBIT;
             assert!((0.99..1.01).contains(&(speed / mbit)), "{speed} for {mbit} Mbit/s");
         }
@@ -337,7 +332,7 @@ mod tests {
             for cost in before.into_iter().chain([now]) {
                 narrowed(&mut choice, cost);
             }
-            assert_eq!(choice.best(), best, "{now} s, after {before:?}");
+            assert_eq!(choice.best, best, "{now} s, after {before:?}");
         }
     }
 }

@@ -53,7 +53,7 @@ pub(crate) struct Exchange {
     facts: Mutex<HashMap<u64, Facts>>,
     /// Machine of each worker.
     nodes: Mutex<HashMap<u64, String>>,
-    links: Links,
+    pub(super) links: Links,
     /// Bytes reserved for a packed block during unpacking; the maximum size of a packed block.
     aside: OnceLock<u64>,
 }
@@ -131,10 +131,6 @@ impl Exchange {
     /// Returns the maximum bytes of a packed block.
     pub(super) fn most_packed(&self) -> u64 {
         self.aside.get().copied().unwrap_or(0)
-    }
-
-    pub(super) fn links(&self) -> &Links {
-        &self.links
     }
 
     pub(super) fn take_block(&self, room: u64) -> Option<Arrival> {

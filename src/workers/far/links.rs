@@ -109,7 +109,7 @@ impl Links {
             (Compress::Always, Some(speed)) => format!("always packed, as requested; {speed}"),
             (Compress::Auto, _) if node == self.options.home => "not packed: blocks are viewed in place".to_owned(),
             (Compress::Auto, None) => "not packed: no block took long enough to measure the link".to_owned(),
-            (Compress::Auto, Some(speed)) => match choice.best() {
+            (Compress::Auto, Some(speed)) => match choice.best {
                 Packing::Plain => format!("{speed}, and packing would take longer than it saves"),
                 Packing::Narrow => format!("{speed}, so integers are narrowed"),
                 Packing::Lz4 => format!("{speed}, so integers are narrowed, and the rest is compressed with LZ4"),

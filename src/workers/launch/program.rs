@@ -28,7 +28,7 @@ pub(crate) struct Program {
     factory: CodePlace,
     serve: CodePlace,
     #[serde(skip)]
-    cfg: Arc<Vec<u8>>,
+    pub(crate) cfg: Arc<Vec<u8>>,
     /// Custom starter, if workers are not this program started again.
     #[serde(skip)]
     starter: Option<Arc<Starter>>,
@@ -81,11 +81,6 @@ impl Program {
     /// Returns the custom starter, if workers are not this program started again.
     pub(super) fn starter(&self) -> Option<&Starter> {
         self.starter.as_deref()
-    }
-
-    /// Returns the configuration, which is sent separately because it may be large.
-    pub(crate) fn cfg(&self) -> &[u8] {
-        &self.cfg
     }
 
     pub(crate) fn set_cfg(&mut self, mut cfg: Vec<u8>) {

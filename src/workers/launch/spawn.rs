@@ -105,11 +105,11 @@ fn meet(
     greet(&channel, &process, time_out)?;
     // The worker may be stopped before it has read the whole assignment.
     let late = |e: std::io::Error| match e.kind() {
-        std::io::ErrorKind::WouldBlock => LaunchFailure::TimedOut { pid: process.pid(), limit: time_out },
+        std::io::ErrorKind::WouldBlock => LaunchFailure::TimedOut { pid: process.pid, limit: time_out },
         _ => LaunchFailure::Unheard { exit: last_words(&process) },
     };
     channel.limit_sends(Some(time_out)).map_err(LaunchFailure::Watch)?;
-    start.send(program.cfg(), slab.as_ref().map(std::os::fd::AsFd::as_fd), &channel).map_err(late)?;
+    start.send(&program.cfg, slab.as_ref().map(std::os::fd::AsFd::as_fd), &channel).map_err(late)?;
     channel.limit_sends(None).map_err(LaunchFailure::Watch)?;
     Ok((process, channel))
 }
@@ -132,7 +132,7 @@ fn spawn(call: Call, program: &Program) -> Result<(Process, Channel), LaunchFail
         // The forked worker may still connect late, to a connection that has no owner any more.
     }
     let (channel, socket) = Channel::pair().map_err(LaunchFailure::Descriptors)?;
-    let (mut command, program) = command::build(call, socket, program.starter().map(Starter::command))?;
+    let (mut command, program) = command::build(call, socket, program.starter().map(|starter| &starter.command))?;
     let mut child = command.spawn().map_err(|e| LaunchFailure::Spawn { program, source: e })?;
     // The command holds the worker's end of the connection.
     drop(command);
@@ -148,7 +148,7 @@ fn spawn(call: Call, program: &Program) -> Result<(Process, Channel), LaunchFail
 fn greet(channel: &Channel, process: &Process, time_out: Duration) -> Result<(), LaunchFailure> {
     let hello = Hello::receive(channel, process.fd(), Instant::now() + time_out).map_err(|broken| match broken {
         Broken::Ended => LaunchFailure::Died { exit: last_words(process) },
-        Broken::Late => LaunchFailure::TimedOut { pid: process.pid(), limit: time_out },
+        Broken::Late => LaunchFailure::TimedOut { pid: process.pid, limit: time_out },
         Broken::Closed => {
             LaunchFailure::NoGreeting { exit: last_words(process), what: "it closed the connection".into() }
         }
@@ -169,5 +169,5 @@ fn greet(channel: &Channel, process: &Process, time_out: Duration) -> Result<(),
 fn last_words(process: &Process) -> Exit {
     let killed_by_us = !process.ends_within(Duration::from_millis(200));
     process.kill();
-    Exit { pid: process.pid(), status: process.wait(), told_to_stop: false, killed_by_us, nonsense: None }
+    Exit { pid: process.pid, status: process.wait(), told_to_stop: false, killed_by_us, nonsense: None }
 }

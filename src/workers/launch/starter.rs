@@ -12,16 +12,10 @@ use crate::workers::sys::process::Process;
 /// Command that starts workers, and the process that forks them instead, if the command supports it.
 #[derive(Debug)]
 pub(crate) struct Starter {
-    command: WorkerCommand,
+    pub(super) command: WorkerCommand,
     /// The forking process, after its first use.
     #[cfg(feature = "python")]
     zygote: OnceLock<Option<Arc<Zygote>>>,
-}
-
-impl Starter {
-    pub(super) fn command(&self) -> &WorkerCommand {
-        &self.command
-    }
 }
 
 #[cfg(feature = "python")]

@@ -62,7 +62,7 @@ impl Worker {
 
     /// Returns the process id.
     pub(crate) fn pid(&self) -> u32 {
-        self.life.process.pid()
+        self.life.process.pid
     }
 
     /// Sends a message. Blocks if the worker has left some hundred unread, until the worker reads or dies.
@@ -190,7 +190,7 @@ impl Followed {
         // Wakes threads that wait for room to send, even if a child of the worker holds its end of the connection.
         life.channel.close();
         let exit = Exit {
-            pid: life.process.pid(),
+            pid: life.process.pid,
             status,
             told_to_stop: life.told_to_stop.load(Ordering::Relaxed),
             killed_by_us: life.killed_by_us.load(Ordering::Relaxed),

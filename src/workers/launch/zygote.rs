@@ -250,7 +250,7 @@ mod tests {
         // The stop must be noticed: this test would not end if the whole patience had to pass.
         Arc::get_mut(&mut zygote).unwrap().patience = Duration::from_secs(3600);
         let sleeps = fork(&zygote, "exec sleep 1000").unwrap();
-        let pid = rustix::process::Pid::from_raw(zygote.process.pid().cast_signed()).unwrap();
+        let pid = rustix::process::Pid::from_raw(zygote.process.pid.cast_signed()).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
         assert!((0..20).all(|_| fork(&zygote, "exit 0").is_none()));
         assert!(!sleeps.ends_within(Duration::ZERO), "what it forked before goes on");
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn it_is_gone_when_nobody_has_it() {
         let zygote = zygote(SCRIPT).unwrap();
-        let folder = format!("/proc/{}", zygote.process.pid());
+        let folder = format!("/proc/{}", zygote.process.pid);
         assert!(std::path::Path::new(&folder).exists());
         drop(zygote);
         assert!(!std::path::Path::new(&folder).exists());

@@ -100,7 +100,7 @@ impl Queue {
     pub(super) fn set_hold(&mut self, hold: Option<Hold>, recorder: &Recorder) {
         if self.hold != hold {
             self.hold = hold;
-            recorder.waits().hold(hold, Instant::now());
+            recorder.waits.hold(hold, Instant::now());
         }
     }
 }

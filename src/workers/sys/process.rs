@@ -34,7 +34,7 @@ pub(crate) enum Status {
 /// fork.
 #[derive(Debug)]
 pub(crate) struct Process {
-    pid: u32,
+    pub(crate) pid: u32,
     owner: u32,
     fd: OwnedFd,
     ended: AtomicBool,
@@ -61,10 +61,6 @@ impl Process {
         let mut process = Self::open(pid)?;
         process.ends = Some(ends);
         Ok(process)
-    }
-
-    pub(crate) fn pid(&self) -> u32 {
-        self.pid
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {

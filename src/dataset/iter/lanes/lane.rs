@@ -95,7 +95,7 @@ pub(super) struct LaneIter<L: OpenLane> {
     /// The open dataset, or the next dataset to open.
     dataset: u64,
     open: Option<L::Iter>,
-    position: LanePosition<StateOf<L>>,
+    pub(super) position: LanePosition<StateOf<L>>,
 }
 
 impl<L: OpenLane> LaneIter<L> {
@@ -127,11 +127,6 @@ impl<L: OpenLane> LaneIter<L> {
             }
         }
         Ok(lane)
-    }
-
-    /// Returns the position of the lane.
-    pub(super) fn position(&self) -> &LanePosition<StateOf<L>> {
-        &self.position
     }
 
     /// Returns the next element, or `None` at the end.

@@ -56,9 +56,9 @@ impl<L: OpenLane> ReadMarks for ReadLane<L> {
             match self.iter.step(&mut self.cx) {
                 Step::Next((Ok(_), None)) => {}
                 Step::Next((Ok(_), Some(mark))) => return text_of(&*mark).map(NextMark::At),
-                Step::Ended => return Ok(NextMark::End(self.iter.position().given)),
+                Step::Ended => return Ok(NextMark::End(self.iter.position.given)),
                 Step::Next((Err(error), _)) => {
-                    let at = self.iter.position().given.saturating_sub(1);
+                    let at = self.iter.position.given.saturating_sub(1);
                     return Err(error.of(&format!("element {at} of lane {}", self.lane)).help(HELP));
                 }
                 Step::Failed(error) => return Err(error.of(&format!("lane {}", self.lane)).help(HELP)),

@@ -64,14 +64,14 @@ impl<L: OpenLane> ReadLanes<StateOf<L>> for Reader<L> {
 
     fn positions(&self) -> Vec<Option<LanePosition<StateOf<L>>>> {
         match self {
-            Self::Inline(_, lanes) => lanes.iter().map(|lane| Some(lane.as_ref()?.position().clone())).collect(),
+            Self::Inline(_, lanes) => lanes.iter().map(|lane| Some(lane.as_ref()?.position.clone())).collect(),
             Self::Ahead(ahead) => ahead.positions(),
         }
     }
 
     fn position(&self, at: usize) -> Option<&LanePosition<StateOf<L>>> {
         match self {
-            Self::Inline(_, lanes) => Some(lanes[at].as_ref()?.position()),
+            Self::Inline(_, lanes) => Some(&lanes[at].as_ref()?.position),
             Self::Ahead(ahead) => ahead.position(at),
         }
     }

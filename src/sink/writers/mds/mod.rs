@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use super::facts::{Beside, Create, Facts, NewShard};
 use super::{Finished, ShardWriter};
 use crate::element::Element;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::sink::compression::Compression;
 use crate::sink::manifest::Manifest;
 use crate::sink::shard_file::ShardFile;
@@ -64,8 +64,8 @@ impl ShardWriter for Samples {
 
     fn finish(self: Box<Self>) -> Result<Finished> {
         let Self { writer, mut file } = *self;
-        let shard = writer.into_shard(file.name())?;
-        file.write_all(&shard.bytes).map_err(|e| Error::new(ErrorKind::Io, e.to_string()).caused_by(e))?;
+        let shard = writer.into_shard(&file.name)?;
+        file.write_all(&shard.bytes).map_err(Error::of_io)?;
         Ok(Finished { files: vec![file], note: Some(Json::String(shard.entry)) })
     }
 }

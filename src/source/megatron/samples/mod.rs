@@ -145,7 +145,7 @@ impl MegatronSamplesOptions {
             _ => Some(Blend::exhaustive(&counts)),
         };
         let files: Vec<FileId> = data_sets.iter_mut().flat_map(|data_set| std::mem::take(&mut data_set.ids)).collect();
-        let far = content::any_far(data_sets.iter().map(|data_set| data_set.tokens.content()));
+        let far = content::any_far(data_sets.iter().map(|data_set| &data_set.tokens.content));
         let len = blend.as_ref().map_or(most, |blend| blend.len);
         let memory = data_sets.iter().map(DataSet::memory).sum::<u64>() + 8 * len;
         check_memory(memory, Machine::here().available_bytes())?;
@@ -227,7 +227,7 @@ impl DataSet {
         let data = Content::open(&place, Access::Normal)?;
         let ids = [index.id(file.as_ref()), data.id(&place)];
         let index = Index::open(index)?;
-        let tokens = TokenFile::of_type(place.into_path(), data, index.dtype())?;
+        let tokens = TokenFile::of_type(place.into_path(), data, index.dtype)?;
         let lengths = index.lengths().ok_or_else(|| {
             Error::unsupported("a legacy index has no lengths").help("convert it: Megatron-Core reads no such index")
         })?;
@@ -268,7 +268,7 @@ impl DataSet {
         let order = self.order.get_or_init(|| Order::new(&self.plan, self.index.lengths().unwrap_or_default()));
         let missing = || Error::data(format!("no sample {sample}: the data set has {}", self.plan.samples));
         let (sequences, mut skipped) = order.after_start_of(sample).ok_or_else(missing)?;
-        let (mut rest, size) = (width, self.index.dtype().size() as u64);
+        let (mut rest, size) = (width, self.index.dtype.size() as u64);
         for sequence in sequences {
             let foreign = || {
                 let text = format!("sample {sample} has id {skipped} of sequence {sequence}, which does not exist");
@@ -338,7 +338,7 @@ impl Samples {
 
     fn stack(&self, indices: &[u64]) -> GetStacked<Element> {
         if self.far {
-            content::fetch_all(self.ranges(indices).into_iter(), |at| self.data_sets[at].tokens.content());
+            content::fetch_all(self.ranges(indices).into_iter(), |at| &self.data_sets[at].tokens.content);
         }
         let mut batch = Array::of_rows(DType::I32, &[indices.len(), self.width()]).ok()?;
         for &index in indices {
@@ -393,11 +393,11 @@ impl Moves for MegatronSamples {
         let data_sets = &self.0.data_sets;
         if next.is_apart() {
             let ranges = self.0.ranges(next.indices());
-            return ranges.into_iter().for_each(|(at, range)| data_sets[at].tokens.content().bring(range));
+            return ranges.into_iter().for_each(|(at, range)| data_sets[at].tokens.content.bring(range));
         }
         if self.0.far {
             let ranges = self.0.ranges(next.indices());
-            content::will_read(ranges.into_iter(), next, |at| data_sets[at].tokens.content());
+            content::will_read(ranges.into_iter(), next, |at| &data_sets[at].tokens.content);
         }
     }
 }

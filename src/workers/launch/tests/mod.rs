@@ -86,7 +86,7 @@ fn adder(add: u64) -> Result<u64> {
 
 /// Answers each task with its `end` plus `add`.
 fn echo(add: u64, session: Session) -> Result<()> {
-    session.send(FromWorker::Ready(Ready { build_ns: session.worker() }))?;
+    session.send(FromWorker::Ready(Ready { build_ns: session.worker }))?;
     while let Some(ToWorker::Task(task)) = session.recv()? {
         session.send(FromWorker::Done(done(task.id, task.end + add)))?;
     }

@@ -201,7 +201,7 @@ fn usage_is_that_of_the_worker() {
         Ok(vec![1; 64 << 20])
     }
     fn hold(hoard: Vec<u8>, session: Session) -> Result<()> {
-        let build_ns = session.built_in().as_nanos() as u64;
+        let build_ns = session.built_in.as_nanos() as u64;
         session.send(FromWorker::Ready(Ready { build_ns }))?;
         while session.recv()?.is_some() {}
         drop(hoard);
