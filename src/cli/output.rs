@@ -140,7 +140,7 @@ const WIDTH: usize = 100;
 /// Formats a coloured label and text, wrapped at spaces to 100 columns.
 fn labelled(label: &str, colour: &str, text: &str) -> String {
     let indent = label.chars().count() + 1;
-    let mut out = paint(label, colour);
+    let mut out = coloured(label, colour, io::stderr().is_terminal());
     let mut column = indent - 1;
     for word in text.split(' ') {
         let width = word.chars().count();
@@ -189,11 +189,6 @@ pub(crate) fn wrapped_to(text: &str, indent: usize, most: usize) -> String {
         out.push('\n');
     }
     out
-}
-
-/// Colours `text` if stderr is a terminal and `NO_COLOR` is not set.
-fn paint(text: &str, code: &str) -> String {
-    coloured(text, code, io::stderr().is_terminal())
 }
 
 /// Colours `text` if stdout is a terminal and `NO_COLOR` is not set.

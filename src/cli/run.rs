@@ -79,7 +79,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     // A single state covers all hosts: the first host saves it.
     let saves = args.checkpoint.is_some() || part.is_none_or(Part::is_first);
     let save_at_end = saves && (args.resume || args.checkpoint.is_some() || declared.is_some());
-    let folder = args.checkpoint.clone().or(declared).unwrap_or_else(|| default_folder(&args.pipeline));
+    let folder = args.checkpoint.clone().or(declared).unwrap_or_else(|| args.pipeline.with_extension("checkpoint"));
     let mut states = States::new(folder);
     if save_at_end {
         // Claimed before the run: an unusable folder would waste the work.
@@ -154,9 +154,4 @@ fn resume_command(args: &Args) -> String {
         command += &format!(" --checkpoint {}", output::shell_word(folder));
     }
     command
-}
-
-/// Returns the default folder of the state, next to the pipeline file: `lm.checkpoint` for `lm.yaml`.
-fn default_folder(pipeline: &Path) -> PathBuf {
-    pipeline.with_extension("checkpoint")
 }

@@ -67,7 +67,9 @@ fn in_environment(variable: impl Fn(&str) -> Option<OsString>) -> Vec<FoundPlugi
 }
 
 fn in_packages(site_packages: &Path, found: &mut Vec<FoundPlugin>) {
-    let packages = entries(site_packages).into_iter().filter(|path| path.is_dir() && !is_metadata(path));
+    let packages = entries(site_packages)
+        .into_iter()
+        .filter(|path| path.is_dir() && path.extension().is_none_or(|ending| ending != "dist-info"));
     for package in packages {
         match package.file_name().and_then(OsStr::to_str).unwrap_or_default() {
             "jax_plugins" | "xla_plugins" => {
@@ -98,10 +100,6 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = read.map(|entry| entry.path()).collect();
     paths.sort();
     paths
-}
-
-fn is_metadata(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "dist-info")
 }
 
 fn starts_with(path: &Path, start: &str) -> bool {

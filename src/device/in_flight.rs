@@ -24,14 +24,14 @@ impl Late {
     /// # Errors
     /// Returns the first failure, even if other transfers are incomplete.
     pub(super) fn outcome(&self, host_too: bool) -> Result<bool> {
-        let mut over = !host_too || self.host.is_free();
+        let mut over = !host_too || self.host.transfers.load(Ordering::Acquire) == 0;
         for event in &self.events {
             match event.outcome() {
                 Some(outcome) => outcome?,
                 None => over = false,
             }
         }
-        self.host.take_trouble().map_or(Ok(over), Err)
+        self.host.trouble.locked().take().map_or(Ok(over), Err)
     }
 }
 
@@ -53,13 +53,5 @@ impl HostUse {
             }
             this.transfers.fetch_sub(1, Ordering::Release);
         }
-    }
-
-    fn is_free(&self) -> bool {
-        self.transfers.load(Ordering::Acquire) == 0
-    }
-
-    fn take_trouble(&self) -> Option<Error> {
-        self.trouble.locked().take()
     }
 }

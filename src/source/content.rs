@@ -158,16 +158,14 @@ impl Content {
     pub(crate) fn here(&self) -> Option<&[u8]> {
         match &self.0 {
             Kind::Here(bytes) | Kind::Mapped(bytes, ..) => Some(bytes.as_bytes()),
-            Kind::Far(_) => None,
-            Kind::Piped => None,
+            Kind::Far(_) | Kind::Piped => None,
         }
     }
 
     /// Starts fetching ranges that will be read soon, all at once, if the file is remote.
     pub(crate) fn fetch(&self, ranges: &[Range<u64>]) {
-        match (&self.0, ranges) {
-            (Kind::Here(..) | Kind::Mapped(..) | Kind::Piped, _) => {}
-            (Kind::Far(object), ranges) => object.fetch(ranges),
+        if let Kind::Far(object) = &self.0 {
+            object.fetch(ranges);
         }
     }
 
@@ -217,10 +215,7 @@ impl Content {
     /// Returns the key of an object in a store: a hash of its URL and version, if it has a version. Local files have
     /// other keys.
     pub(crate) fn known_as(&self) -> Option<u64> {
-        match &self.0 {
-            Kind::Here(..) | Kind::Mapped(..) | Kind::Piped => None,
-            Kind::Far(object) => object.known_as(),
-        }
+        if let Kind::Far(object) = &self.0 { object.known_as() } else { None }
     }
 
     /// Reads a piece from `at` on, for a sequential read. The piece has at least 1 byte, except at the end.

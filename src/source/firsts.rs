@@ -71,7 +71,7 @@ impl Firsts {
     #[inline]
     pub(crate) fn find(&self, index: u64) -> Result<(usize, u64)> {
         if index >= self.len {
-            return Err(self.missing(index));
+            return Err(Error::data(format!("no record {index}: there are {}", self.len)));
         }
         let part = match &self.before {
             // Many datasets have a single part, and a division would take longer than the rest of this function.
@@ -81,11 +81,6 @@ impl Firsts {
             Before::Uneven(firsts) => firsts.partition_point(|&first| first <= index) - 1,
         };
         Ok((part, index - self.before(part)))
-    }
-
-    #[cold]
-    fn missing(&self, index: u64) -> Error {
-        Error::data(format!("no record {index}: there are {}", self.len))
     }
 }
 

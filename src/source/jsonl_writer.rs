@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::json::write::object;
 use crate::element::Element;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 
 /// Writes elements as JSON Lines, an object per line.
 ///
@@ -50,7 +50,7 @@ impl<W: Write> JsonlWriter<W> {
         self.line.clear();
         object(&mut self.line, element)?;
         self.line.push(b'\n');
-        self.out.write_all(&self.line).map_err(failed)
+        self.out.write_all(&self.line).map_err(Error::of_io)
     }
 
     /// Flushes the output and returns it.
@@ -58,14 +58,9 @@ impl<W: Write> JsonlWriter<W> {
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if flushing fails.
     pub fn finish(mut self) -> Result<W> {
-        self.out.flush().map_err(failed)?;
+        self.out.flush().map_err(Error::of_io)?;
         Ok(self.out)
     }
-}
-
-#[cold]
-fn failed(error: std::io::Error) -> Error {
-    Error::new(ErrorKind::Io, error.to_string()).caused_by(error)
 }
 
 debug_as!(<W> JsonlWriter<W>, |self, f| f.write_str("JsonlWriter"));

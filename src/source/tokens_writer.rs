@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::tokens::TokenType;
 use crate::element::{Array, Element};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 
 /// Writes the ids of elements consecutively, with llm.c's header, or bare as in nanoGPT.
 ///
@@ -63,7 +63,7 @@ impl<W: Write> TokensWriter<W> {
             self.bytes.clear();
         }
         append(&mut self.bytes, ids, self.token)?;
-        if self.has_header { Ok(()) } else { self.out.write_all(&self.bytes).map_err(failed) }
+        if self.has_header { Ok(()) } else { self.out.write_all(&self.bytes).map_err(Error::of_io) }
     }
 
     /// Writes the remaining bytes, and returns the output.
@@ -74,9 +74,9 @@ impl<W: Write> TokensWriter<W> {
     pub fn finish(mut self) -> Result<W> {
         if self.has_header {
             let header = self.header()?;
-            self.out.write_all(&header).and_then(|()| self.out.write_all(&self.bytes)).map_err(failed)?;
+            self.out.write_all(&header).and_then(|()| self.out.write_all(&self.bytes)).map_err(Error::of_io)?;
         }
-        self.out.flush().map_err(failed)?;
+        self.out.flush().map_err(Error::of_io)?;
         Ok(self.out)
     }
 
@@ -116,11 +116,6 @@ fn append(out: &mut Vec<u8>, ids: &Array, token: TokenType) -> Result<()> {
 
 fn fits<T: TryFrom<i128>>(id: i128, token: TokenType) -> Result<T> {
     T::try_from(id).map_err(|_| Error::data(format!("the id {id} does not fit {}", token.dtype())))
-}
-
-#[cold]
-fn failed(error: std::io::Error) -> Error {
-    Error::new(ErrorKind::Io, error.to_string()).caused_by(error)
 }
 
 debug_as!(<W> TokensWriter<W>, |self, f| write!(f, "TokensWriter({})", self.token.dtype()));

@@ -77,11 +77,7 @@ fn mix(args: MixArgs, at: &Site<'_>) -> Result<Chain> {
 /// Adds the place of the arguments to an error.
 #[cold]
 fn in_place(at: &Site<'_>, error: Error) -> Error {
-    let placed = at.error(error.message());
-    match error.help_text() {
-        Some(help) => placed.help(help),
-        None => placed,
-    }
+    error.help_text().into_iter().fold(at.error(error.message()), Error::help)
 }
 
 arguments! {

@@ -243,7 +243,7 @@ impl Field {
             Self::Count(field, most) => {
                 *field(options) = plain()?.parse::<u64>().ok()?.clamp(1, most.into()) as u32;
             }
-            Self::Seconds(field) => *field(options) = seconds(plain()?)?,
+            Self::Seconds(field) => *field(options) = Duration::try_from_secs_f64(plain()?.parse().ok()?).ok()?,
         }
         Some(())
     }
@@ -257,10 +257,6 @@ impl Field {
             Self::Seconds(field) => field(options).as_secs_f64().to_string().into(),
         }
     }
-}
-
-fn seconds(text: &str) -> Option<Duration> {
-    Duration::try_from_secs_f64(text.parse().ok()?).ok()
 }
 
 #[cfg(test)]

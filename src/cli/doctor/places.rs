@@ -69,7 +69,9 @@ impl Places {
     /// Checks the files of a pipeline in one file system.
     fn read(&self, host: &Host, mount: &Mount, files: &[&Path]) -> Check {
         let kind = Kind::of(mount);
-        let turns = host.machine.turns(mount).filter(|_| !is_virtual(&mount.source));
+        // Disks of virtual machines report that they rotate even if they do not.
+        let is_virtual = ["/dev/vd", "/dev/xvd"].iter().any(|disk| mount.source.starts_with(disk));
+        let turns = host.machine.turns(mount).filter(|_| !is_virtual);
         let folder = common(files);
         let on = match kind {
             Kind::Local => format!("{} on {}", mount.kind, mount.source),
@@ -207,11 +209,6 @@ impl Kind {
             _ => Self::Local,
         }
     }
-}
-
-/// Returns true for a disk of a virtual machine. Such disks report that they rotate even if they do not.
-fn is_virtual(source: &str) -> bool {
-    ["/dev/vd", "/dev/xvd"].iter().any(|disk| source.starts_with(disk))
 }
 
 #[cfg(test)]

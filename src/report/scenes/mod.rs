@@ -379,10 +379,6 @@ fn read(file: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/report/scenes").join(file)).unwrap()
 }
 
-fn is_no(kind: &str, line: &str) -> bool {
-    line.strip_prefix("no ") == Some(kind)
-}
-
 /// Checks each scene of a file. Returns their number.
 fn play(file: &str) -> usize {
     let text = read(file);
@@ -391,8 +387,10 @@ fn play(file: &str) -> usize {
         let mut said = said(&Scene::of(given.iter().copied()).judged());
         for kind in ["why", "longest", "start-up"] {
             // The verdict on start-up begins with that word and a colon.
-            let of =
-                |line: &str| line.strip_prefix(kind).is_some_and(|rest| rest.starts_with(' ')) || is_no(kind, line);
+            let of = |line: &str| {
+                line.strip_prefix(kind).is_some_and(|rest| rest.starts_with(' '))
+                    || line.strip_prefix("no ") == Some(kind)
+            };
             if !expected.iter().any(|line| of(line)) {
                 said.retain(|line| !of(line));
             } else if !said.iter().any(|line| of(line)) {

@@ -5,7 +5,7 @@ use std::io::{Cursor, Write};
 use super::facts::{Create, Facts, NewShard};
 use super::{Finished, ShardWriter, rows};
 use crate::element::Element;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::sink::shard_file::ShardFile;
 use crate::source::NpyWriter;
 
@@ -33,7 +33,7 @@ impl ShardWriter for Rows {
     fn finish(self: Box<Self>) -> Result<Finished> {
         let Self { rows, mut file } = *self;
         let bytes = rows.finish()?.into_inner();
-        file.write_all(&bytes).map_err(|e| Error::new(ErrorKind::Io, e.to_string()).caused_by(e))?;
+        file.write_all(&bytes).map_err(Error::of_io)?;
         Ok(file.into())
     }
 }

@@ -95,7 +95,7 @@ impl Walk<'_> {
         };
         match chunk.kind {
             SIGNATURE | METADATA | PADDING => {}
-            _ if self.is_postscript(at) => {}
+            _ if at.is_multiple_of(BLOCK) && Index::footer_offset(self.content, at).is_ok() => {}
             _ => {
                 if let Some(index) = self.index(&chunk, end) {
                     return Step::Index(index);
@@ -116,10 +116,6 @@ impl Walk<'_> {
         self.found.lost_records += records;
         self.found.lost_bytes += next - at;
         Step::To(next)
-    }
-
-    fn is_postscript(&self, at: u64) -> bool {
-        at.is_multiple_of(BLOCK) && Index::footer_offset(self.content, at).is_ok()
     }
 
     /// Returns the index if the chunk is its footer. The footer must list exactly the chunks found, or more if chunks

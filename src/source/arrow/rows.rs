@@ -44,7 +44,7 @@ impl Declared {
     pub(crate) fn columns(&self) -> Result<Option<Columns>> {
         match self {
             Self::Nothing => Ok(None),
-            Self::Example(example) => Columns::like(example).map(Some),
+            Self::Example(example) => Columns::of(std::iter::once(example), 0).map(Some),
             Self::Columns(columns) => Columns::new(columns.clone()).map(Some),
         }
     }
@@ -54,11 +54,6 @@ impl Columns {
     fn new(fields: Vec<(Name, Kind)>) -> Result<Self> {
         let schema = Arc::new(Schema::new(all(&fields)?));
         Ok(Self { fields, schema })
-    }
-
-    /// Returns the columns of an element.
-    fn like(example: &Element) -> Result<Self> {
-        Self::of(std::iter::once(example), 0)
     }
 
     /// Returns the columns that hold all of these elements.

@@ -63,16 +63,10 @@ fn map<'a>(
     for (name, value) in fields {
         let mut entry = Vec::new();
         put_bytes(&mut entry, 1, name.as_bytes());
-        put_bytes(&mut entry, 2, &message(value).map_err(|e| in_field(name, &e))?);
+        put_bytes(&mut entry, 2, &message(value).map_err(|e| e.of(&format!("field {name:?}")))?);
         put_bytes(&mut map, 1, &entry);
     }
     Ok(map)
-}
-
-#[cold]
-fn in_field(name: &str, error: &Error) -> Error {
-    let told = Error::new(ErrorKind::Data, format!("field {name:?}: {}", error.message()));
-    error.help_text().into_iter().fold(told, Error::help)
 }
 
 /// Encodes a list with a feature for each step.

@@ -86,11 +86,7 @@ impl Features {
 
 #[cold]
 fn in_feature(name: &str, error: Error) -> Error {
-    let named = Error::new(error.kind(), format!("feature {name:?}: {}", error.message()));
-    match error.help_text() {
-        Some(help) => named.help(help),
-        None => named,
-    }
+    error.of(&format!("feature {name:?}"))
 }
 
 #[cold]

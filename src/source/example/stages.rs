@@ -128,11 +128,7 @@ fn default(dtype: FeatureType, node: &Node) -> Result<FeatureValues> {
 
 #[cold]
 fn at(node: &Node, error: Error) -> Error {
-    let placed = node.error(error.message());
-    match error.help_text() {
-        Some(help) => placed.help(help),
-        None => placed,
-    }
+    error.help_text().into_iter().fold(node.error(error.message()), Error::help)
 }
 
 arguments! {

@@ -71,7 +71,10 @@ pub(super) fn packed(codec: &'static str, file: &Content, window_log: Option<u32
             "gzip" => Box::new(Members { member: GzDecoder::new(stream) }),
             "lz4" => Box::new(Lz4Decoder::new(stream)),
             _ => {
-                let log = window_log.unwrap_or_else(|| default_window_log(file.len()));
+                // The default limit of the window is 32 MiB, more for a larger file, and at most the 128 MiB of
+                // `zstd --long`. A small damaged file therefore cannot use much memory, and every file that `zstd`
+                // writes by default can be read.
+                let log = window_log.unwrap_or_else(|| file.len().saturating_add(32 << 20).ilog2().clamp(25, 27));
                 let decoder = zstd::stream::read::Decoder::with_buffer(stream).and_then(|mut decoder| {
                     decoder.window_log_max(log)?;
                     Ok(decoder)
@@ -105,11 +108,4 @@ impl Decoder {
 /// Decompresses the beginning of a zlib file, up to `most` bytes.
 pub(in crate::source) fn beginning_of_zlib(head: &[u8], most: usize) -> Vec<u8> {
     first(Decoder::zlib(&Content::from(crate::element::Buffer::copy_from(head))), most)
-}
-
-/// Returns the default limit of a zstd window, as a base-2 logarithm, for a file of `size` bytes. The limit is 32 MiB,
-/// more for a larger file, and at most 128 MiB, the window of `zstd --long`. A small damaged file therefore cannot use
-/// much memory, and every file that `zstd` writes by default can be read.
-fn default_window_log(size: u64) -> u32 {
-    size.saturating_add(32 << 20).ilog2().clamp(25, 27)
 }

@@ -85,17 +85,19 @@ impl Scan {
                     self.state = State::Text(depth, false);
                     1
                 }
-                State::Item(depth) if depth > 0 => match rest.iter().position(|byte| is_structure(*byte)) {
-                    None => rest.len(),
-                    Some(at) => {
-                        self.state = match rest[at] {
-                            b'"' => State::Text(depth, false),
-                            b'{' | b'[' => State::Item(depth.saturating_add(1)),
-                            _ => State::Item(depth - 1),
-                        };
-                        at + 1
+                State::Item(depth) if depth > 0 => {
+                    match rest.iter().position(|byte| matches!(byte, b'"' | b'{' | b'}' | b'[' | b']')) {
+                        None => rest.len(),
+                        Some(at) => {
+                            self.state = match rest[at] {
+                                b'"' => State::Text(depth, false),
+                                b'{' | b'[' => State::Item(depth.saturating_add(1)),
+                                _ => State::Item(depth - 1),
+                            };
+                            at + 1
+                        }
                     }
-                },
+                }
                 _ => {
                     self.step(byte)?;
                     1
@@ -163,8 +165,4 @@ impl Scan {
             State::Open | State::Comma => Err(Error::data("the file ends within the array").offset(self.at)),
         }
     }
-}
-
-fn is_structure(byte: u8) -> bool {
-    matches!(byte, b'"' | b'{' | b'}' | b'[' | b']')
 }

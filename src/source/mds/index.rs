@@ -60,7 +60,7 @@ impl Index {
         })?;
         check_version(index.version)?;
         for (at, shard) in index.shards.iter().enumerate() {
-            shard.check().map_err(|e| Error::new(e.kind(), format!("shard {at}: {}", e.message())).offset(0))?;
+            shard.check().map_err(|e| e.of(&format!("shard {at}")).offset(0))?;
         }
         Ok(index)
     }

@@ -176,7 +176,7 @@ impl MdsOptions {
         let mut columns: Vec<Arc<Columns>> = Vec::with_capacity(index.shards.len());
         for (at, info) in index.shards.iter().enumerate() {
             let own = Columns::of(info, self.columns.as_deref());
-            let own = own.map_err(|e| named_shard(at, e).path(path).offset(0))?;
+            let own = own.map_err(|e| e.of(&format!("shard {at}")).path(path).offset(0))?;
             // Shards of one dataset usually have equal columns.
             let known = columns.last().filter(|last| ***last == own).cloned();
             columns.push(known.unwrap_or_else(|| Arc::new(own)));
@@ -190,14 +190,6 @@ impl MdsOptions {
             let content = Content::open(&path, self.access)?;
             Shard::open(path, content, info, columns)
         })
-    }
-}
-
-fn named_shard(at: usize, error: Error) -> Error {
-    let outer = Error::new(error.kind(), format!("shard {at}: {}", error.message()));
-    match error.help_text() {
-        Some(help) => outer.help(help),
-        None => outer,
     }
 }
 

@@ -327,9 +327,5 @@ impl Columns {
 
 /// Moves offsets within a value into the message, because they are not offsets of the shard.
 fn within(name: &str, error: Error) -> Error {
-    let outer = Error::new(error.kind(), format!("column {name:?}: {error}"));
-    match error.help_text() {
-        Some(help) => outer.help(help),
-        None => outer,
-    }
+    error.place_in_message().of(&format!("column {name:?}"))
 }

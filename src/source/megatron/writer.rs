@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::index::{code_of, head};
 use crate::element::{Array, DType, Element};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 
 /// Writes a Megatron-Core dataset: ids to a `.bin` file, and an index to an `.idx` file with the same stem.
 ///
@@ -103,7 +103,7 @@ impl<W: Write> MegatronWriter<W> {
             true => self.data.write_all(tokens.bytes()),
             false => self.data.write_all(&turned(tokens, dtype)?),
         }
-        .map_err(failed)?;
+        .map_err(Error::of_io)?;
         self.lengths.push(length);
         self.modes.extend(mode);
         if !self.options.several {
@@ -142,8 +142,8 @@ impl<W: Write> MegatronWriter<W> {
         let places = places(&self.lengths, dtype.size() as u64);
         let parts: [&[u8]; 5] =
             [&lists, lengths, bytemuck::cast_slice(&places), bytemuck::cast_slice(&self.documents), &self.modes];
-        parts.iter().try_for_each(|part| self.index.write_all(part)).map_err(failed)?;
-        self.data.flush().and_then(|()| self.index.flush()).map_err(failed)?;
+        parts.iter().try_for_each(|part| self.index.write_all(part)).map_err(Error::of_io)?;
+        self.data.flush().and_then(|()| self.index.flush()).map_err(Error::of_io)?;
         Ok((self.data, self.index))
     }
 }
@@ -161,10 +161,6 @@ fn places(lengths: &[i32], size: u64) -> Vec<u64> {
 fn code(dtype: DType) -> Result<u8> {
     let unknown = || Error::unsupported(format!("Megatron's index has no {dtype}"));
     code_of(dtype).ok_or_else(|| unknown().help("it has uint8, int8, uint16, int16, int32, int64, float32 and float64"))
-}
-
-fn failed(error: io::Error) -> Error {
-    Error::new(ErrorKind::Io, error.to_string()).caused_by(error)
 }
 
 /// Converts ids to another integer type, and returns their bytes.

@@ -4,7 +4,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 
 use super::header;
 use crate::element::{Array, DType, Element, Name};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 
 /// Writes rows of equal type and shape to a `.npy` file.
 ///
@@ -118,7 +118,7 @@ impl<W: Write> NpyWriter<W> {
             self.row = Some(Row { dtype: array.dtype(), shape: array.shape().to_vec() });
             self.begin()?;
         }
-        self.out.write_all(array.bytes()).map_err(failed)?;
+        self.out.write_all(array.bytes()).map_err(Error::of_io)?;
         self.written += 1;
         Ok(())
     }
@@ -139,7 +139,7 @@ impl<W: Write> NpyWriter<W> {
     /// Writes the header, with 0 rows if their number is not known yet.
     fn begin(&mut self) -> Result<()> {
         let header = self.header(self.options.rows.unwrap_or(0))?;
-        self.out.write_all(&header).map_err(failed)
+        self.out.write_all(&header).map_err(Error::of_io)
     }
 
     fn header(&self, rows: u64) -> Result<Vec<u8>> {
@@ -162,15 +162,11 @@ impl<W: Write> NpyWriter<W> {
         }
         if let Some(patch) = self.patch {
             let header = self.header(self.written)?;
-            patch(&mut self.out, &header).map_err(failed)?;
+            patch(&mut self.out, &header).map_err(Error::of_io)?;
         }
-        self.out.flush().map_err(failed)?;
+        self.out.flush().map_err(Error::of_io)?;
         Ok(self.out)
     }
-}
-
-fn failed(error: io::Error) -> Error {
-    Error::new(ErrorKind::Io, error.to_string()).caused_by(error)
 }
 
 debug_as!(<W> NpyWriter<W>, |self, f| write!(f, "NpyWriter({} rows)", self.written));
@@ -217,7 +213,7 @@ mod tests {
         assert!(error(&mut writer, element(Array::from_vec(vec![3i32, 4]))).contains("than the declared 2"));
         let mut writer = options().write_to(Vec::new()).unwrap();
         let half = Array::scalar(half::bf16::ONE);
-        assert_eq!(writer.write(&element(half)).unwrap_err().kind(), ErrorKind::Unsupported);
+        assert_eq!(writer.write(&element(half)).unwrap_err().kind(), crate::ErrorKind::Unsupported);
         assert!(NpyWriter::options().write_to(Vec::new()).is_err());
     }
 

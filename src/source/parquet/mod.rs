@@ -320,7 +320,8 @@ impl ParquetOptions {
             let parts: Vec<&str> = if is_column(name) { vec![name] } else { name.split('.').collect() };
             let before = wanted.len();
             wanted.extend(
-                (0..leaves.num_columns()).filter(|&leaf| starts_with(leaves.column(leaf).path().parts(), &parts)),
+                (0..leaves.num_columns())
+                    .filter(|&leaf| leaves.column(leaf).path().parts().iter().take(parts.len()).eq(&parts)),
             );
             // A missing field is reported by the given name, even if its struct exists.
             let root = if wanted.len() > before { Name::new(parts[0]) } else { name.clone() };
@@ -354,9 +355,4 @@ fn wanted(condition: Option<&Compared<'_>>, file: &File) -> Result<Vec<usize>> {
     let Some(condition) = condition else { return Ok(all.collect()) };
     let may_hold = contained(|| condition.may_hold(&file.metadata))?;
     Ok(all.filter(|&group| may_hold[group]).collect())
-}
-
-/// Returns true if a leaf is in the field with this path.
-fn starts_with(leaf: &[String], path: &[&str]) -> bool {
-    leaf.len() >= path.len() && leaf.iter().zip(path).all(|(a, b)| a == b)
 }

@@ -104,7 +104,8 @@ impl<W: Write + Send> RowGroups<W> {
             None => work.try_for_each(put),
             Some(pool) => {
                 let work: Vec<_> = work.collect();
-                first_error(pool.install(|| work.into_par_iter().map(put).collect()))
+                // The error is that of the first failed column in column order, regardless of time.
+                pool.install(|| work.into_par_iter().map(put).collect::<Vec<_>>()).into_iter().collect()
             }
         }
     }
@@ -126,11 +127,6 @@ impl<W: Write + Send> RowGroups<W> {
         }
         group.close().map(drop)
     }
-}
-
-/// Returns the error of the first failed column in column order, regardless of time.
-fn first_error(results: Vec<Result<()>>) -> Result<()> {
-    results.into_iter().collect()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::header::{name_of, written};
 use crate::element::{Array, DType, Element};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 
 /// Writes a safetensors file from a single element, with a tensor for each of its arrays. With
 /// [`rows`](SafetensorsWriterOptions::rows), stacks the arrays of many elements as rows of tensors.
@@ -112,19 +112,15 @@ impl<W: Write> SafetensorsWriter<W> {
         };
         let tensors: Vec<(&str, DType, Vec<usize>)> =
             arrays.iter().map(|(name, array)| (*name, array.dtype(), shape(array))).collect();
-        self.out.write_all(&written(&tensors)?).map_err(failed)?;
+        self.out.write_all(&written(&tensors)?).map_err(Error::of_io)?;
         for (name, ..) in &tensors {
             for element in &self.elements {
-                self.out.write_all(element.array(name)?.bytes()).map_err(failed)?;
+                self.out.write_all(element.array(name)?.bytes()).map_err(Error::of_io)?;
             }
         }
-        self.out.flush().map_err(failed)?;
+        self.out.flush().map_err(Error::of_io)?;
         Ok(self.out)
     }
-}
-
-fn failed(error: io::Error) -> Error {
-    Error::new(ErrorKind::Io, error.to_string()).caused_by(error)
 }
 
 debug_as!(<W> SafetensorsWriter<W>, |self, f| write!(f, "SafetensorsWriter({} elements)", self.elements.len()));

@@ -161,7 +161,9 @@ impl Wanted {
         match source {
             Source::Text(text) => Ok(text.as_str().into()),
             Source::File(data, _) if !self.decode => Ok(Value::Bytes(data)),
-            Source::File(data, at) => decode::by_extension(name, data).map_err(|e| within(name, e).offset(at)),
+            Source::File(data, at) => {
+                decode::by_extension(name, data).map_err(|e| e.place_in_message().of(&format!("{name:?}")).offset(at))
+            }
         }
     }
 }
@@ -171,11 +173,6 @@ enum Source {
     Text(String),
     /// Data, and the offset of the header.
     File(Buffer, u64),
-}
-
-/// Moves an error inside a file into a message. Its offset is not an offset in the archive.
-fn within(name: &str, error: Error) -> Error {
-    Error::new(error.kind(), format!("{name:?}: {error}"))
 }
 
 #[cfg(test)]

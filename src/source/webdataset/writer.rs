@@ -6,7 +6,7 @@ use super::super::encode;
 use super::header::BLOCK;
 use super::sample::{KEY, split};
 use crate::element::{Element, Value};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 
 /// Writes the samples of a WebDataset shard. [`finish`](Self::finish) writes the end of the archive.
 ///
@@ -96,7 +96,7 @@ impl<W: Write> WebDatasetWriter<W> {
     /// # Errors
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if writing fails.
     pub fn finish(mut self) -> Result<W> {
-        self.out.write_all(&[0; 2 * BLOCK as usize]).and_then(|()| self.out.flush()).map_err(failed)?;
+        self.out.write_all(&[0; 2 * BLOCK as usize]).and_then(|()| self.out.flush()).map_err(Error::of_io)?;
         Ok(self.out)
     }
 
@@ -129,7 +129,7 @@ impl<W: Write> WebDatasetWriter<W> {
         let padding = data.len().next_multiple_of(BLOCK as usize) - data.len();
         let zeros = [0; BLOCK as usize];
         for part in [header.as_bytes().as_slice(), data, &zeros[..padding]] {
-            self.out.write_all(part).map_err(failed)?;
+            self.out.write_all(part).map_err(Error::of_io)?;
         }
         Ok(())
     }
@@ -193,11 +193,6 @@ fn path_record(path: &str) -> Vec<u8> {
         length = rest + length.to_string().len();
     }
     format!("{length} path={path}\n").into_bytes()
-}
-
-#[cold]
-fn failed(error: std::io::Error) -> Error {
-    Error::new(ErrorKind::Io, error.to_string()).caused_by(error)
 }
 
 debug_as!(<W> WebDatasetWriter<W>, |self, f| write!(f, "WebDatasetWriter({} samples)", self.samples));

@@ -12,13 +12,9 @@ use crate::spec::settings::{CheckpointArgs, FileArgs, Store};
 
 const WIDTH: usize = 120;
 
-fn at(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
-}
-
 /// Compares a page with its expected text, or writes it. A page that is no part of the package may be absent.
 fn hold(path: &str, page: impl Fn(&str) -> String) {
-    let file = at(path);
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     let Some(folder) = file.parent().filter(|folder| folder.is_dir()) else {
         eprintln!("skipped: {path} is not here");
         return;

@@ -34,7 +34,7 @@ impl Inner {
             next = self.next_page(&url, &response)?;
             for item in self.json::<Vec<Item>>(&place, response).await? {
                 let location = Key::parse(format!("{}/{}", place.root, item.path))?;
-                match item.is_folder() {
+                match item.kind == "directory" {
                     true => common_prefixes.push(location),
                     false => objects.push(item.meta(location)),
                 }
@@ -74,10 +74,6 @@ struct Large {
 }
 
 impl Item {
-    fn is_folder(&self) -> bool {
-        self.kind == "directory"
-    }
-
     fn meta(self, location: Key) -> ObjectMeta {
         let (oid, size) = self.lfs.map_or((self.oid, self.size), |large| (Some(large.oid), large.size));
         meta(location, size, oid.map(|oid| format!("\"{oid}\"")))
