@@ -123,15 +123,12 @@ impl<T: Send + 'static, S: Send + 'static> Ahead<T, S> {
 
     /// Starts a thread. Returns the receiver of its packets, the sender of its orders, and its handle.
     #[expect(clippy::type_complexity, reason = "the three ends that the caller keeps")]
-    fn spawn<I>(
+    fn spawn<I: DatasetIterator<Item = T, State = S> + 'static>(
         iter: I,
         cx: Cx,
         buffer: usize,
         run: &Runtime,
-    ) -> Result<(Inbox<T, S>, Sender<Order<T, S>>, JoinHandle<()>)>
-    where
-        I: DatasetIterator<Item = T, State = S> + 'static,
-    {
+    ) -> Result<(Inbox<T, S>, Sender<Order<T, S>>, JoinHandle<()>)> {
         let (post, packets) = self::buffer(buffer);
         let (orders, ordered) = bounded(1);
         let thread = std::thread::Builder::new().name("gristmill-suffix".into());

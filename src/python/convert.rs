@@ -51,11 +51,7 @@ impl<D: Stage, F> Stage for Converted<D, F> {
     same_stage!(.inner);
 }
 
-impl<D, U, F> MapDataset for Converted<D, F>
-where
-    D: MapDataset<Item: Send>,
-    F: Fn(D::Item) -> Result<U> + Clone + Send + Sync,
-{
+impl<D: MapDataset<Item: Send>, U, F: Fn(D::Item) -> Result<U> + Clone + Send + Sync> MapDataset for Converted<D, F> {
     type Item = U;
 
     fn len(&self) -> u64 {
@@ -82,11 +78,7 @@ where
     }
 }
 
-impl<D, U, F> BulkRead<U> for Converted<D, F>
-where
-    D: MapDataset<Item: Send>,
-    F: Fn(D::Item) -> Result<U> + Clone + Send + Sync,
-{
+impl<D: MapDataset<Item: Send>, U, F: Fn(D::Item) -> Result<U> + Clone + Send + Sync> BulkRead<U> for Converted<D, F> {
     fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<U>> {
         let many = self.read(|inner| inner.bulk()?.get_records(source, records, cx))?;
         Some(many.filter_map(|_, item| (self.convert)(item).map(Some)))
@@ -141,10 +133,7 @@ struct MakeConverted<T, F> {
     releases: bool,
 }
 
-impl<T: Send, U, F> Make<U> for MakeConverted<T, F>
-where
-    F: Fn(T) -> Result<U> + Send,
-{
+impl<T: Send, U, F: Fn(T) -> Result<U> + Send> Make<U> for MakeConverted<T, F> {
     fn expect(&mut self, recipe: &[Member]) {
         self.make.expect(recipe);
     }
@@ -183,11 +172,7 @@ where
     }
 }
 
-impl<I, U, F> DatasetIterator for Converted<I, F>
-where
-    I: DatasetIterator<Item: Send>,
-    F: Fn(I::Item) -> Result<U> + Send,
-{
+impl<I: DatasetIterator<Item: Send>, U, F: Fn(I::Item) -> Result<U> + Send> DatasetIterator for Converted<I, F> {
     type Item = U;
     type State = I::State;
 

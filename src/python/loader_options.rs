@@ -136,10 +136,7 @@ pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// Extracts the value of an option; a `TypeError` names the option.
-fn option<'a, 'py, T>(name: &str, value: &'a Bound<'py, PyAny>) -> PyResult<T>
-where
-    T: FromPyObject<'a, 'py>,
-{
+fn option<'a, 'py, T: FromPyObject<'a, 'py>>(name: &str, value: &'a Bound<'py, PyAny>) -> PyResult<T> {
     value.extract().map_err(|error: T::Error| {
         let (py, error) = (value.py(), error.into());
         if !error.get_type(py).is(py.get_type::<PyTypeError>()) {

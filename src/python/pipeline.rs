@@ -99,10 +99,7 @@ fn each<T: Send + 'static, U: Send + 'static>(chain: Chain<T>, function: NamedFn
 }
 
 /// Appends a filter. Filters before the border share their count of dropped elements.
-fn sifted<T>(chain: Chain<T>, filter: NamedFn<T, T>, thresholds: Option<FilterThresholds>) -> Chain<T>
-where
-    T: Send + 'static,
-{
+fn sifted<T: Send + 'static>(chain: Chain<T>, filter: NamedFn<T, T>, thresholds: Option<FilterThresholds>) -> Chain<T> {
     let own = thresholds.unwrap_or_default();
     match chain {
         Chain::Stream(ds, border) => {

@@ -43,11 +43,7 @@ impl<D: MapDataset> Stage for Cut<D> {
     }
 }
 
-impl<D> MapDataset for Cut<D>
-where
-    D: MapDataset + 'static,
-    D::Item: Send + 'static,
-{
+impl<D: MapDataset<Item: Send + 'static> + 'static> MapDataset for Cut<D> {
     type Item = D::Item;
 
     fn len(&self) -> u64 {

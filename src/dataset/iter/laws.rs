@@ -67,11 +67,7 @@ where
 }
 
 /// Checks the laws as [`check_to_error`], for a pipeline that does not fail.
-pub(crate) fn check<D>(dataset: &D) -> Vec<D::Item>
-where
-    D: IterDataset,
-    D::Item: PartialEq + Debug,
-{
+pub(crate) fn check<D: IterDataset<Item: PartialEq + Debug>>(dataset: &D) -> Vec<D::Item> {
     let (items, error) = check_to_error(dataset);
     assert_eq!(error, None, "a pipeline under test does not fail");
     items
@@ -82,11 +78,7 @@ where
 ///
 /// # Panics
 /// If a law is broken. The message names the law.
-pub(crate) fn check_to_error<D>(dataset: &D) -> (Vec<D::Item>, Option<String>)
-where
-    D: IterDataset,
-    D::Item: PartialEq + Debug,
-{
+pub(crate) fn check_to_error<D: IterDataset<Item: PartialEq + Debug>>(dataset: &D) -> (Vec<D::Item>, Option<String>) {
     dataset.check_all().expect("a pipeline under test is well configured");
     let inline = Runtime::inline();
     let threads = Runtime::new(Executor::Threads(2), None).expect("threads start");
@@ -110,11 +102,7 @@ where
 }
 
 /// Restores five times in a row, with a few elements in between, on alternating executors.
-fn chain<D>(dataset: &D, runs: [&Runtime; 2], full: &Pass<D::Item>)
-where
-    D: IterDataset,
-    D::Item: PartialEq + Debug,
-{
+fn chain<D: IterDataset<Item: PartialEq + Debug>>(dataset: &D, runs: [&Runtime; 2], full: &Pass<D::Item>) {
     let n = full.items.len();
     let mut state = full.states[0].clone();
     let mut seen = 0;

@@ -51,12 +51,7 @@ pub(in crate::dataset) struct Roots<D: MapDataset, G: Gather<D::Item> = Apart> {
     foresight: Option<Foresight>,
 }
 
-impl<D, G> Roots<D, G>
-where
-    D: MapDataset + 'static,
-    D::Item: Send + 'static,
-    G: Gather<D::Item>,
-{
+impl<D: MapDataset<Item: Send + 'static> + 'static, G: Gather<D::Item>> Roots<D, G> {
     /// Creates roots over `dataset`. With `gather`, groups arrive as a single value if that is faster.
     pub(in crate::dataset) fn new(
         dataset: Arc<D>,
@@ -284,11 +279,7 @@ where
     }
 }
 
-impl<D, G> Roots<D, G>
-where
-    D: MapDataset<Item: Send + 'static> + 'static,
-    G: Gather<D::Item>,
-{
+impl<D: MapDataset<Item: Send + 'static> + 'static, G: Gather<D::Item>> Roots<D, G> {
     /// Like [`next_group`](Self::next_group), without an evaluator: makes the group from columns.
     fn group_of_columns(&mut self, size: u64, cx: &mut Cx) -> Option<(Result<G::Whole>, u64)> {
         self.foresee();

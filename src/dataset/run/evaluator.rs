@@ -26,17 +26,12 @@ type Other<T, W> = Box<dyn Evaluator<T, W>>;
     not(all(feature = "workers", target_os = "linux")),
     expect(unused_variables, reason = "other processes need the border's name")
 )]
-pub(super) fn evaluator<D, G>(
+pub(super) fn evaluator<D: MapDataset<Item: Send + 'static> + 'static, G: Gather<D::Item>>(
     dataset: &Arc<D>,
     gather: Option<&Arc<G>>,
     run: &Runtime,
     border: StageId,
-) -> Result<Option<Other<D::Item, G::Whole>>>
-where
-    D: MapDataset + 'static,
-    D::Item: Send + 'static,
-    G: Gather<D::Item>,
-{
+) -> Result<Option<Other<D::Item, G::Whole>>> {
     Ok(match run.engine() {
         Engine::Inline => None,
         Engine::Threads(pool) => {
@@ -83,12 +78,7 @@ const MOST_SLOTS: u64 = 1024;
 /// Minimum of the size limit. Smaller ranges do not pay for their hand-over if elements are cheap.
 const LEAST_SLOTS: u64 = 64;
 
-impl<D, G> Evaluator<D::Item, G::Whole> for OnPool<D, G>
-where
-    D: MapDataset + 'static,
-    D::Item: Send + 'static,
-    G: Gather<D::Item>,
-{
+impl<D: MapDataset<Item: Send + 'static> + 'static, G: Gather<D::Item>> Evaluator<D::Item, G::Whole> for OnPool<D, G> {
     fn window(&self) -> usize {
         self.pool.window()
     }
@@ -149,18 +139,14 @@ fn in_dataset<D: MapDataset>(dataset: &D, piece: ElementGroup) -> ElementGroup {
 }
 
 /// Combines a group if every index has an element. Returns its slots otherwise.
-fn evaluate_group<D, G>(
+fn evaluate_group<D: MapDataset, G: Gather<D::Item>>(
     dataset: &D,
     group: Range<u64>,
     gather: &G,
     pace: &Pace,
     cx: &mut Cx,
     go_on: &dyn Fn() -> bool,
-) -> Part<D::Item, G::Whole>
-where
-    D: MapDataset,
-    G: Gather<D::Item>,
-{
+) -> Part<D::Item, G::Whole> {
     let len = group.end - group.start;
     if let Some(whole) = of_columns(dataset, gather, group.clone(), cx) {
         return Part::Whole(Ok(whole), len);

@@ -95,12 +95,7 @@ pub(in crate::dataset) struct Prefix<D: MapDataset, G: Gather<D::Item> = Apart> 
     pub(in crate::dataset) before: StreamState,
 }
 
-impl<D, G> Prefix<D, G>
-where
-    D: MapDataset + 'static,
-    D::Item: Send + 'static,
-    G: Gather<D::Item>,
-{
+impl<D: MapDataset<Item: Send + 'static> + 'static, G: Gather<D::Item>> Prefix<D, G> {
     pub(in crate::dataset) fn new(roots: Roots<D, G>, options: PrefixOptions) -> Self {
         let watch = Watch::new(options.thresholds);
         Self {

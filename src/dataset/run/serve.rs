@@ -71,11 +71,7 @@ enum Unfit<T, W> {
 const MOST_UNFIT: usize = 4;
 const LARGEST_UNFIT: usize = 2 << 20;
 
-impl<D, G> Serve for Prefix<D, G>
-where
-    D: MapDataset<Item: Send + 'static> + 'static,
-    G: Gather<D::Item>,
-{
+impl<D: MapDataset<Item: Send + 'static> + 'static, G: Gather<D::Item>> Serve for Prefix<D, G> {
     fn evaluate(&self, range: Range<u64>, groups_from: Option<u64>, extent: &mut [u8]) -> Result<Evaluated> {
         if range.end > self.dataset.len() {
             return Err(Error::new(
@@ -132,11 +128,7 @@ impl Order for Listed {
     }
 }
 
-impl<D, G> Prefix<D, G>
-where
-    D: MapDataset,
-    G: Gather<D::Item>,
-{
+impl<D: MapDataset, G: Gather<D::Item>> Prefix<D, G> {
     fn write_into(&self, range: Range<u64>, groups_from: Option<u64>, extent: &mut [u8]) -> Evaluated {
         let (mut cx, before) = (self.run.cx_ahead(), ThreadWaits::here());
         let mut writer = ChunkWriter::new(extent);

@@ -35,10 +35,7 @@ fn decoded(notes: &[(String, u64)]) -> Decoded {
 
 /// Checks that every executor yields the records in shuffled order, and that a decoding serves several records. Returns
 /// the records.
-fn shuffled<S>(name: &str, open: impl Fn() -> S) -> Vec<S::Record>
-where
-    S: RandomAccess<Record: PartialEq + Send> + 'static,
-{
+fn shuffled<S: RandomAccess<Record: PartialEq + Send> + 'static>(name: &str, open: impl Fn() -> S) -> Vec<S::Record> {
     let order = MapDatasetExt::collect(&crate::dataset::map::Range::new(0, RECORDS as i64).shuffle(1)).unwrap();
     let twin = open();
     let expected: Vec<_> = order.iter().map(|&index| twin.read(index as u64).unwrap()).collect();
@@ -56,10 +53,7 @@ where
 }
 
 /// Checks that each unit is decoded once if blocks are shuffled.
-fn in_blocks<S>(name: &str, open: impl Fn() -> S)
-where
-    S: RandomAccess<Record: PartialEq + Send> + 'static,
-{
+fn in_blocks<S: RandomAccess<Record: PartialEq + Send> + 'static>(name: &str, open: impl Fn() -> S) {
     let all = {
         let twin = open();
         move |order: &[u64]| order.iter().map(|&at| twin.read(at).unwrap()).collect::<Vec<_>>()
@@ -82,10 +76,7 @@ where
 }
 
 /// Checks batches that are made from columns.
-fn batched<S>(name: &str, open: impl Fn() -> S, expected: &[Element])
-where
-    S: RandomAccess<Record = Element> + 'static,
-{
+fn batched<S: RandomAccess<Record = Element> + 'static>(name: &str, open: impl Fn() -> S, expected: &[Element]) {
     for executor in [Executor::Inline, Executor::Threads(3)] {
         let batched = Source::new(open()).shuffle(1).to_iter().batch(32);
         let mut loader = batched.loader().executor(executor).build().unwrap();

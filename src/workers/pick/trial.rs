@@ -46,11 +46,7 @@ pub(super) struct Passes {
     pub(super) decisions: Vec<Decision>,
 }
 
-impl<C, D> Trial<'_, C, D>
-where
-    C: Serialize + DeserializeOwned + Clone,
-    D: IterDataset<Item: 'static> + 'static,
-{
+impl<C: Serialize + DeserializeOwned + Clone, D: IterDataset<Item: 'static> + 'static> Trial<'_, C, D> {
     /// Runs passes over the pipeline, starting with `threads` threads. `time` counts from the first batch of each pass.
     pub(super) fn run(&self, threads: usize, tuned: bool, time: Duration) -> Result<Passes> {
         let start = Instant::now();

@@ -64,11 +64,7 @@ const ENOUGH: u64 = 16;
 /// Number of cheap elements that the reading thread evaluates before the next attempt with chunks.
 const CHEAP_RUN: u64 = 1 << 14;
 
-impl<I, W> Chunked<I, W>
-where
-    I: DatasetIterator<Item: Send + 'static>,
-    W: Work<I::Item>,
-{
+impl<I: DatasetIterator<Item: Send + 'static>, W: Work<I::Item>> Chunked<I, W> {
     /// Applies `work` on the consumer's thread.
     pub(super) fn inline(parent: I, work: W, stage: StageId) -> Self {
         Self { parent, work: Arc::new(work), stage, ahead: None }
@@ -144,11 +140,7 @@ struct Pending<S, U> {
     states: VecDeque<S>,
 }
 
-impl<I, W> Ahead<I, W>
-where
-    I: DatasetIterator<Item: Send + 'static>,
-    W: Work<I::Item>,
-{
+impl<I: DatasetIterator<Item: Send + 'static>, W: Work<I::Item>> Ahead<I, W> {
     fn new(others: Box<dyn Apply<I::Item, W::Out>>) -> Self {
         let (parts, pending) = (Vec::new().into_iter(), VecDeque::new());
         Self { others, at: None, parts, open: Open::default(), pending, stop: None, size: 1, given: 0, here: 0 }

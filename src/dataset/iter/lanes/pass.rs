@@ -168,11 +168,7 @@ impl<R: ReadLanes<S>, S: Clone> Rounds<R, S> {
     }
 }
 
-impl<R, S> DatasetIterator for Rounds<R, S>
-where
-    R: ReadLanes<S>,
-    S: Position,
-{
+impl<R: ReadLanes<S>, S: Position> DatasetIterator for Rounds<R, S> {
     type Item = R::Item;
     type State = LanesState<S>;
 

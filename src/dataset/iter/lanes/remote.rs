@@ -87,10 +87,7 @@ struct Decode<T, S> {
     skip: u64,
 }
 
-impl<T: Send + 'static, S> Decode<T, S>
-where
-    S: serde::de::DeserializeOwned + Send + Sync + 'static,
-{
+impl<T: Send + 'static, S: serde::de::DeserializeOwned + Send + Sync + 'static> Decode<T, S> {
     /// Parses the marks and checks their places. A worker sets marks only in the places in which any reader sets them.
     fn marked(&mut self, slots: Vec<(Result<T>, Option<String>)>) -> Result<Vec<Marked<T, S>>> {
         let (mut last, mut skip) = (None, self.skip);
@@ -113,10 +110,7 @@ where
     }
 }
 
-impl<T: Send + 'static, S> Deliver for Decode<T, S>
-where
-    S: serde::de::DeserializeOwned + Send + Sync + 'static,
-{
+impl<T: Send + 'static, S: serde::de::DeserializeOwned + Send + Sync + 'static> Deliver for Decode<T, S> {
     fn wanted(&self) -> bool {
         self.outgoing.is_wanted()
     }

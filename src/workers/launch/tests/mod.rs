@@ -34,16 +34,13 @@ where
     (begin(factory, cfg, serve, &Options::default(), &tell).unwrap(), events)
 }
 
-fn begin<C, D>(
+fn begin<C: Serialize + DeserializeOwned, D>(
     factory: fn(C) -> Result<D>,
     cfg: C,
     serve: fn(D, Session) -> Result<()>,
     options: &Options<'_>,
     tell: &Sender<Event>,
-) -> Result<Worker>
-where
-    C: Serialize + DeserializeOwned,
-{
+) -> Result<Worker> {
     start(7, &Program::new(factory, &cfg, serve)?, options, tell)
 }
 
