@@ -1,4 +1,4 @@
-//! Implementations of `Debug` and `Display` in one expression.
+//! Implementations of common traits in one expression.
 
 /// Implements `Debug` for a type: `debug_as!(Name, |self, f| f.write_str("Name"))`.
 macro_rules! debug_as {
@@ -22,6 +22,45 @@ macro_rules! text_as {
         impl $($generics)* std::fmt::$trait for $type {
             fn fmt(&$self, $f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 $text
+            }
+        }
+    };
+}
+
+/// Implements `Default` for a type: `default_as!(Name, Self::NONE)`.
+macro_rules! default_as {
+    (<$generic:ident> $type:ty, $value:expr) => {
+        default_as!([<$generic>] $type, $value);
+    };
+    ([$($generics:tt)*] $type:ty, $value:expr) => {
+        impl $($generics)* Default for $type {
+            fn default() -> Self {
+                $value
+            }
+        }
+    };
+    ($($rest:tt)+) => {
+        default_as!([] $($rest)+);
+    };
+}
+
+/// Implements `Clone` for a type: `clone_as!(<T> Name<T>, |self| *self)`.
+macro_rules! clone_as {
+    (<$($generic:ident),+> $type:ty, |$self:ident| $value:expr) => {
+        impl<$($generic),+> Clone for $type {
+            fn clone(&$self) -> Self {
+                $value
+            }
+        }
+    };
+}
+
+/// Implements `From` for a type: `from_as!(Array => Value, |array| Self::Array(array))`.
+macro_rules! from_as {
+    ($from:ty => $type:ty, |$given:pat_param| $value:expr) => {
+        impl From<$from> for $type {
+            fn from($given: $from) -> Self {
+                $value
             }
         }
     };

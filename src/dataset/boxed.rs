@@ -42,11 +42,7 @@ impl<T> BoxMap<T> {
     }
 }
 
-impl<T> Clone for BoxMap<T> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
+clone_as!(<T> BoxMap<T>, |self| Self(self.0.clone()));
 
 impl<T: 'static> MapDataset for BoxMap<T> {
     type Item = T;
@@ -70,11 +66,7 @@ impl<T: Send + 'static> BoxIter<T> {
     }
 }
 
-impl<T> Clone for BoxIter<T> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
+clone_as!(<T> BoxIter<T>, |self| Self(self.0.clone()));
 
 impl<T: Send + 'static> IterDataset for BoxIter<T> {
     type Item = T;

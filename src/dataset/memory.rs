@@ -33,11 +33,7 @@ impl Held {
     pub const NONE: Self = Self::AtMost(0);
 }
 
-impl Default for Held {
-    fn default() -> Self {
-        Self::NONE
-    }
-}
+default_as!(Held, Self::NONE);
 
 impl Memory {
     /// A declaration of no memory, as opposed to no declaration.

@@ -155,17 +155,9 @@ impl<T: Decode> Decode for Positive<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Amount(u64);
 
-impl From<Amount> for u64 {
-    fn from(Amount(bytes): Amount) -> Self {
-        bytes
-    }
-}
+from_as!(Amount => u64, |Amount(bytes)| bytes);
 
-impl From<Amount> for usize {
-    fn from(Amount(bytes): Amount) -> Self {
-        Self::try_from(bytes).unwrap_or(Self::MAX)
-    }
-}
+from_as!(Amount => usize, |Amount(bytes)| Self::try_from(bytes).unwrap_or(Self::MAX));
 
 decode_as!(Amount, Kind::Memory, |node| {
     match &node.value {

@@ -151,11 +151,7 @@ impl<T> Many<T> {
     }
 }
 
-impl<T> Default for Many<T> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+default_as!(<T> Many<T>, Self::new());
 
 impl<T> From<Vec<T>> for Many<T> {
     /// Makes a list with an element at every place.
@@ -205,11 +201,7 @@ impl<T> ManySlots<T> {
     }
 }
 
-impl<T> Default for ManySlots<T> {
-    fn default() -> Self {
-        Many::new().into_iter()
-    }
-}
+default_as!(<T> ManySlots<T>, Many::new().into_iter());
 
 impl<T> Iterator for ManySlots<T> {
     type Item = Result<Option<T>>;

@@ -105,23 +105,11 @@ debug_as!(Value, |self, f| {
     }
 });
 
-impl From<Array> for Value {
-    fn from(array: Array) -> Self {
-        Self::Array(array)
-    }
-}
+from_as!(Array => Value, |array| Self::Array(array));
 
-impl From<&str> for Value {
-    fn from(text: &str) -> Self {
-        Self::Str(text.into())
-    }
-}
+from_as!(&str => Value, |text| Self::Str(text.into()));
 
-impl From<Element> for Value {
-    fn from(tree: Element) -> Self {
-        Self::Tree(tree)
-    }
-}
+from_as!(Element => Value, |tree| Self::Tree(tree));
 
 /// An ordered tree of named values: the element of a dataset whose type is not known at compile time.
 ///

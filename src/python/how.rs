@@ -32,11 +32,7 @@ pub(crate) struct Setup {
     pub(crate) guard: GivenGuard,
 }
 
-impl Default for Setup {
-    fn default() -> Self {
-        Self { how: How::default(), workers: true, part: None, deal: Deal::Even, guard: GivenGuard::Auto }
-    }
-}
+default_as!(Setup, Self { how: How::default(), workers: true, part: None, deal: Deal::Even, guard: GivenGuard::Auto });
 
 impl Setup {
     /// Sets whether `mp_prefetch` starts processes.

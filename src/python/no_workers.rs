@@ -14,11 +14,7 @@ use crate::loader::LoaderBuilder;
 #[derive(Debug)]
 pub(crate) struct GivenWorkers(bool);
 
-impl Default for GivenWorkers {
-    fn default() -> Self {
-        Self(true)
-    }
-}
+default_as!(GivenWorkers, Self(true));
 
 impl<'a, 'py> FromPyObject<'a, 'py> for GivenWorkers {
     type Error = PyErr;

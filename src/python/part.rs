@@ -44,11 +44,7 @@ impl PyPart {
     }
 }
 
-impl From<Part> for PyPart {
-    fn from(part: Part) -> Self {
-        Self::of(part)
-    }
-}
+from_as!(Part => PyPart, |part| Self::of(part));
 
 #[pymethods]
 impl PyPart {

@@ -25,11 +25,7 @@ pub(crate) struct Recipe {
     parents: Vec<Py<PyAny>>,
 }
 
-impl Default for Recipe {
-    fn default() -> Self {
-        Self::new(Vec::new(), Vec::new())
-    }
-}
+default_as!(Recipe, Self::new(Vec::new(), Vec::new()));
 
 impl Recipe {
     pub(crate) fn new(functions: Vec<Callable>, parents: Vec<Py<PyAny>>) -> Self {

@@ -40,11 +40,7 @@ pub(crate) enum GivenWorkers {
     Engine(Py<PyAny>),
 }
 
-impl Default for GivenWorkers {
-    fn default() -> Self {
-        Self::Processes(true)
-    }
-}
+default_as!(GivenWorkers, Self::Processes(true));
 
 impl<'a, 'py> FromPyObject<'a, 'py> for GivenWorkers {
     type Error = PyErr;

@@ -98,11 +98,7 @@ impl TryFrom<String> for Compression {
     }
 }
 
-impl From<Compression> for String {
-    fn from(compression: Compression) -> Self {
-        compression.to_string()
-    }
-}
+from_as!(Compression => String, |compression| compression.to_string());
 
 #[cfg(test)]
 mod tests {

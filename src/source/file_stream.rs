@@ -69,11 +69,7 @@ impl<F: Forward> FileStream<F> {
     }
 }
 
-impl<F> Clone for FileStream<F> {
-    fn clone(&self) -> Self {
-        Self { shared: self.shared.clone() }
-    }
-}
+clone_as!(<F> FileStream<F>, |self| Self { shared: self.shared.clone() });
 
 impl<F: Forward> Stage for FileStream<F> {
     fn node(&self) -> Node<'_> {

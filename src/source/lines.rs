@@ -38,11 +38,7 @@ impl LineOptions {
     }
 }
 
-impl From<Starts> for LineIndex {
-    fn from(starts: Starts) -> Self {
-        Self(starts)
-    }
-}
+from_as!(Starts => LineIndex, |starts| Self(starts));
 
 /// A line and its place.
 pub(crate) struct Line<'a> {

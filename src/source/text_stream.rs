@@ -228,17 +228,9 @@ pub struct TextStreamState {
     pub line: u64,
 }
 
-impl From<FileState> for TextStreamState {
-    fn from(FileState { file, byte, record }: FileState) -> Self {
-        Self { file, byte, line: record }
-    }
-}
+from_as!(FileState => TextStreamState, |FileState { file, byte, record }| Self { file, byte, line: record });
 
-impl From<TextStreamState> for FileState {
-    fn from(TextStreamState { file, byte, line }: TextStreamState) -> Self {
-        Self { file, byte, record: line }
-    }
-}
+from_as!(TextStreamState => FileState, |TextStreamState { file, byte, line }| Self { file, byte, record: line });
 
 impl<P: LineParser> Forward for TextLines<P> {
     type Record = P::Record;

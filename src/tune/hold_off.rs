@@ -10,11 +10,7 @@ pub(super) struct HoldOff {
     left: u32,
 }
 
-impl Default for HoldOff {
-    fn default() -> Self {
-        Self { length: LENGTH.0, left: 0 }
-    }
-}
+default_as!(HoldOff, Self { length: LENGTH.0, left: 0 });
 
 impl HoldOff {
     /// Begins a hold-off and doubles the length of the next.

@@ -20,11 +20,7 @@ pub(crate) struct Crossing<T> {
     pub(super) rows: Option<AsRows<T>>,
 }
 
-impl<T> Clone for Crossing<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
+clone_as!(<T> Crossing<T>, |self| *self);
 
 impl<T> Copy for Crossing<T> {}
 

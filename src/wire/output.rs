@@ -17,11 +17,7 @@ pub(crate) enum Stop {
     Error(Error),
 }
 
-impl From<Error> for Stop {
-    fn from(error: Error) -> Self {
-        Self::Error(error)
-    }
-}
+from_as!(Error => Stop, |error| Self::Error(error));
 
 /// Positions of the next word and the next bytes.
 #[derive(Clone, Copy)]

@@ -25,11 +25,7 @@ pub(crate) struct AsRows<T> {
     pub(crate) items: fn(ElementRows) -> Rows<T>,
 }
 
-impl<T> Clone for AsRows<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
+clone_as!(<T> AsRows<T>, |self| *self);
 
 impl<T> Copy for AsRows<T> {}
 

@@ -26,11 +26,7 @@ impl Count {
     }
 }
 
-impl From<usize> for Count {
-    fn from(n: usize) -> Self {
-        Self::Fixed(n)
-    }
-}
+from_as!(usize => Count, |n| Self::Fixed(n));
 
 /// Converts `None` to [`Count::Auto`].
 impl From<Option<usize>> for Count {
@@ -114,11 +110,7 @@ pub(crate) struct Elsewhere {
 /// shared memory.
 const ARRAYS_IN_SLAB: &str = "GRISTMILL_ARRAYS_IN_SLAB";
 
-impl Default for MpOptions {
-    fn default() -> Self {
-        Self::auto()
-    }
-}
+default_as!(MpOptions, Self::auto());
 
 impl MpOptions {
     /// Returns the defaults: one worker with a thread per core, and a quarter of the available memory.

@@ -66,11 +66,7 @@ struct Log {
     longest: Longest,
 }
 
-impl Default for Waits {
-    fn default() -> Self {
-        Self { start: Instant::now(), at_work: AtomicU64::new(0), log: Mutex::default() }
-    }
-}
+default_as!(Waits, Self { start: Instant::now(), at_work: AtomicU64::new(0), log: Mutex::default() });
 
 impl Waits {
     /// Records a wait of the reader for a chunk.

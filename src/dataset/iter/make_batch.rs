@@ -200,11 +200,7 @@ pub struct Padding {
     pub mask: Name,
 }
 
-impl Default for Padding {
-    fn default() -> Self {
-        Self { value: 0.0, mask: Name::new_static("batch_mask") }
-    }
-}
+default_as!(Padding, Self { value: 0.0, mask: Name::new_static("batch_mask") });
 
 impl Padding {
     /// Adds the mask to a batch of `size` elements.

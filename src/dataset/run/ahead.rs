@@ -53,11 +53,7 @@ pub(in crate::dataset) enum Open<T> {
     Rows(Rows<T>),
 }
 
-impl<T> Default for Open<T> {
-    fn default() -> Self {
-        Self::Slots(ManySlots::default())
-    }
-}
+default_as!(<T> Open<T>, Self::Slots(ManySlots::default()));
 
 impl<T> Open<T> {
     /// Returns the slots of a part, or no slots for a group.

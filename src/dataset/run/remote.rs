@@ -70,11 +70,7 @@ struct Groups<W> {
     whole: Crossing<W>,
 }
 
-impl<W> Clone for Groups<W> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
+clone_as!(<W> Groups<W>, |self| *self);
 
 impl<W> Copy for Groups<W> {}
 

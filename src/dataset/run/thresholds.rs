@@ -23,11 +23,7 @@ pub struct FilterThresholds {
     pub raise: Option<f64>,
 }
 
-impl Default for FilterThresholds {
-    fn default() -> Self {
-        Self { warn: Some(0.9), raise: None }
-    }
-}
+default_as!(FilterThresholds, Self { warn: Some(0.9), raise: None });
 
 impl FilterThresholds {
     /// Neither warns nor fails.

@@ -13,11 +13,7 @@ pub(super) static COLUMNS: ColumnRules = ColumnRules::of(|schema| of(schema).map
 /// Kinds of the columns in the elements added so far.
 struct Kinds(Kind);
 
-impl Default for Kinds {
-    fn default() -> Self {
-        Self(Kind::Tree(Vec::new()))
-    }
-}
+default_as!(Kinds, Self(Kind::Tree(Vec::new())));
 
 impl Infer for Kinds {
     fn add(&mut self, element: &Element) -> Result<()> {

@@ -67,11 +67,7 @@ pub(super) struct Finished {
     pub(super) note: Option<Json>,
 }
 
-impl From<ShardFile> for Finished {
-    fn from(file: ShardFile) -> Self {
-        Self { files: vec![file], note: None }
-    }
-}
+from_as!(ShardFile => Finished, |file| Self { files: vec![file], note: None });
 
 /// Generates a [`SinkFormat`] from each line: its name, the module of its [`Facts`], and the feature that it requires.
 macro_rules! formats {

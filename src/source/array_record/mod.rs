@@ -151,11 +151,7 @@ pub struct ArrayRecordOptions {
     recover: bool,
 }
 
-impl Default for ArrayRecordOptions {
-    fn default() -> Self {
-        Self { cache_bytes: 256 << 20, access: Access::Normal, recover: false }
-    }
-}
+default_as!(ArrayRecordOptions, Self { cache_bytes: 256 << 20, access: Access::Normal, recover: false });
 
 source_options!(ArrayRecordOptions of ArrayRecord, access at access);
 

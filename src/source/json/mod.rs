@@ -78,11 +78,7 @@ pub(crate) enum RecordFault {
     Missing(Name),
 }
 
-impl From<Fault> for RecordFault {
-    fn from(fault: Fault) -> Self {
-        Self::Damaged(fault)
-    }
-}
+from_as!(Fault => RecordFault, |fault| Self::Damaged(fault));
 
 /// Parses one record. The returned flag is true if a name was repeated. Unwanted fields are checked for syntax only.
 pub(crate) fn record(line: &str, wanted: &Wanted, policy: RepeatedNames) -> Result<(Element, bool), RecordFault> {

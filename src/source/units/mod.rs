@@ -50,11 +50,7 @@ pub(crate) struct Held<U> {
     rows: Option<Arc<[u32]>>,
 }
 
-impl<U> Clone for Held<U> {
-    fn clone(&self) -> Self {
-        Self { unit: self.unit.clone(), rows: self.rows.clone() }
-    }
-}
+clone_as!(<U> Held<U>, |self| Self { unit: self.unit.clone(), rows: self.rows.clone() });
 
 impl<U> Held<U> {
     /// Holds all rows of a unit.

@@ -108,11 +108,7 @@ struct Lz4 {
     space: Vec<u8>,
 }
 
-impl Default for Lz4 {
-    fn default() -> Self {
-        Self { table: CompressTable::large(), space: vec![0; get_maximum_output_size(SECTION)] }
-    }
-}
+default_as!(Lz4, Self { table: CompressTable::large(), space: vec![0; get_maximum_output_size(SECTION)] });
 
 impl Lz4 {
     /// Compresses the bytes. Returns `None` if that saves too little to be worth unpacking.

@@ -36,11 +36,7 @@ pub(crate) struct Options<'a> {
     pub(crate) time_out: Duration,
 }
 
-impl Default for Options<'_> {
-    fn default() -> Self {
-        Self { slab: None, heap_limit: None, place: 0, time_out: Duration::from_secs(20) }
-    }
-}
+default_as!(Options<'_>, Self { slab: None, heap_limit: None, place: 0, time_out: Duration::from_secs(20) });
 
 /// Starts a worker under `number` that runs `program`, and sends its events to `events`, which must be unbounded.
 ///
