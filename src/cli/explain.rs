@@ -110,11 +110,7 @@ pub(super) fn main(args: &Args) -> Result<Outcome> {
         executor: settings.run.executor().map(|e| e.to_string()),
         ..Explanation::new(&dataset, first.as_ref().map(First::of), threads, settings.run.buffer().unwrap_or(BUFFER))?
     };
-    if args.json {
-        output::json(&explanation);
-    } else {
-        output::data(&explanation.to_string());
-    }
+    output::either(args.json, &explanation, || explanation.to_string());
     Ok(Outcome::Done)
 }
 

@@ -80,11 +80,8 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     }
     let other = args.same_as.as_deref().map(read).transpose()?;
     let same = other.map(|other| other == rows);
-    if args.json {
-        output::json(&Summed { rows, same });
-    } else {
-        output::data(&format!("row digest  {} · {} rows\n", rows.digest, grouped(rows.count)));
-    }
+    let text = || format!("row digest  {} · {} rows\n", rows.digest, grouped(rows.count));
+    output::either(args.json, &Summed { rows, same }, text);
     let (Some(other), Some(false)) = (other, same) else { return Ok(Outcome::Done) };
     let why = match other.count {
         count if count == rows.count => "of equally many rows: at least one row or its position differs".to_owned(),

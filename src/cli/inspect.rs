@@ -92,11 +92,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
         inspection.columns = spec.leaves().map(|(path, leaf)| (path.to_owned(), leaf.to_string())).collect();
     }
     inspection.first = first.iter().take(args.records).map(Record::of).collect();
-    if args.json {
-        output::json(&inspection);
-    } else {
-        output::data(&inspection.text());
-    }
+    output::either(args.json, &inspection, || inspection.text());
     Ok(Outcome::Done)
 }
 

@@ -26,6 +26,11 @@ pub(crate) fn data(text: &str) {
     }
 }
 
+/// Prints results as a JSON object if `as_json`, and otherwise as text.
+pub(crate) fn either(as_json: bool, value: &impl Serialize, text: impl FnOnce() -> String) {
+    if as_json { json(value) } else { data(&text()) }
+}
+
 /// Prints a JSON object and a line break.
 pub(crate) fn json(value: &impl Serialize) {
     // Reports and tables contain strings, finite numbers and lists of them.

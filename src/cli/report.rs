@@ -29,11 +29,7 @@ pub(crate) struct Args {
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
     args.html.iter().try_for_each(|file| crate::store::check_writable(file))?;
     let report = Report::from_record(&args.file)?;
-    if args.json {
-        output::json(&report);
-    } else {
-        output::data(&format!("{report:0$}", output::width().max(60)));
-    }
+    output::either(args.json, &report, || format!("{report:0$}", output::width().max(60)));
     args.html.iter().try_for_each(|file| write_html(&report, &[], file))?;
     Ok(Outcome::Done)
 }

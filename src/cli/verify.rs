@@ -69,11 +69,7 @@ struct Verification {
 
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let verification = verify(args)?;
-    if args.json {
-        output::json(&verification);
-    } else {
-        output::data(&verification.text());
-    }
+    output::either(args.json, &verification, || verification.text());
     Ok(if verification.problem_count > 0 { Outcome::Found } else { Outcome::Done })
 }
 

@@ -264,15 +264,8 @@ impl<D: IterDataset<Item = Batch> + 'static> DevicePut<D> {
 
     fn is_over(&self, late: &Late) -> Result<bool> {
         let over = late.outcome(!self.options.zero_copy).map_err(|error| at(late.index, error))?;
-        if !over {
-            self.check_age(late)?;
-        }
-        Ok(over)
-    }
-
-    fn check_age(&self, late: &Late) -> Result<()> {
-        let timeout = self.options.timeout;
-        if late.started.elapsed() < timeout { Ok(()) } else { Err(self.too_late(late.index)) }
+        let is_late = !over && late.started.elapsed() >= self.options.timeout;
+        if is_late { Err(self.too_late(late.index)) } else { Ok(over) }
     }
 
     /// Returns the maximum wait for a slot: until the oldest transfer times out.

@@ -36,7 +36,10 @@ impl TokenCount {
     pub(crate) fn add(&mut self, batch: &Element) {
         let segments: Vec<&Array> = arrays(batch).filter(|(name, _)| is_segment_ids(name)).map(|(_, a)| a).collect();
         if !segments.is_empty() {
-            segments.into_iter().for_each(|ids| self.add_cells(ids));
+            for ids in segments {
+                self.real += nonzero(ids);
+                self.cells += ids.size() as u64;
+            }
             return;
         }
         if self.add_by_lengths(batch) {
@@ -72,11 +75,6 @@ impl TokenCount {
             }
         }
         found
-    }
-
-    fn add_cells(&mut self, ids: &Array) {
-        self.real += nonzero(ids);
-        self.cells += ids.size() as u64;
     }
 }
 

@@ -4,10 +4,12 @@
 //! Each target accepts any bytes. A target must not panic, hang, or allocate much more memory than its input. Some
 //! targets compare the parser with a second implementation.
 
+use super::content::Contents;
 use super::formats::TARGETS;
 use super::inflate::{Bounds, LineReader};
 use crate::dataset::map::RandomAccess;
 use crate::element::Buffer;
+use crate::error::Result;
 
 /// A target: its name, and a parser of any bytes.
 pub(crate) type Target = (&'static str, fn(&[u8]));
@@ -18,6 +20,16 @@ const OTHERS: &[Target] = &[("example", example), ("stream", stream)];
 /// All parsers of files, by name.
 pub(crate) fn targets() -> impl Iterator<Item = Target> {
     TARGETS.iter().copied().flatten().chain(OTHERS).copied()
+}
+
+/// Returns `data` as the only file.
+pub(super) fn contents(name: &str, data: &[u8]) -> Contents {
+    vec![(name.into(), Buffer::copy_from(data).into())]
+}
+
+/// Reads some records of a source that could be opened.
+pub(super) fn opened(source: Result<impl RandomAccess>) {
+    source.iter().for_each(some);
 }
 
 /// Reads the first, second, middle and last record of a source.

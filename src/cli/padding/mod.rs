@@ -107,11 +107,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let measured =
         lengths::measure(&args.data, args.layout.of(&args.data)?, args.column.as_deref(), tokenizer, args.docs)?;
     let analysis = Analysis::new(measured, args)?;
-    if args.json {
-        output::json(&analysis);
-    } else {
-        output::data(&analysis.text());
-    }
+    output::either(args.json, &analysis, || analysis.text());
     match &args.html {
         Some(file) => output::page(file, &analysis.page()).map(|()| Outcome::Done),
         None => Ok(Outcome::Done),

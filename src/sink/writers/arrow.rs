@@ -9,12 +9,8 @@ use crate::source::{ArrowCompression, ArrowWriter, ArrowWriterOptions};
 pub(super) static FACTS: Facts = Facts {
     compressions: &[(Compression::None, ""), (Compression::Zstd(3), ""), (Compression::Lz4, "")],
     columns: Some(&kinds::COLUMNS),
-    ..Facts::of(".arrow", open)
+    ..Facts::of(".arrow", |shard, create| Ok(Box::new(ArrowWriter::new(create(None)?, settings(shard)?)?)))
 };
-
-fn open(shard: &NewShard<'_>, create: Create<'_>) -> Result<Box<dyn ShardWriter>> {
-    Ok(Box::new(ArrowWriter::new(create(None)?, settings(shard)?)?))
-}
 
 /// Returns the options of a writer of record batches.
 pub(super) fn settings(NewShard { options, schema, .. }: &NewShard<'_>) -> Result<ArrowWriterOptions> {

@@ -3,9 +3,8 @@
 use super::Csv;
 use crate::dataset::map::RandomAccess;
 use crate::dataset::{DatasetIterator, IterDataset};
-use crate::element::Buffer;
 use crate::source::delimited::Dialect;
-use crate::source::fuzzing::Target;
+use crate::source::fuzzing::{Target, contents};
 
 pub(in crate::source) const TARGETS: &[Target] = &[("csv", csv)];
 
@@ -13,7 +12,7 @@ pub(in crate::source) const TARGETS: &[Target] = &[("csv", csv)];
 fn csv(data: &[u8]) {
     let options = Csv::options().header(false).infer_rows(3);
     let Ok(source) = options.open_bytes(data) else { return };
-    let Ok(stream) = options.stream_of(vec![("a.csv".into(), Buffer::copy_from(data).into())]) else { return };
+    let Ok(stream) = options.stream_of(contents("a.csv", data)) else { return };
     let (mut cx, Ok(mut stream)) = (crate::Cx::default(), stream.iter(&crate::exec::Runtime::inline())) else { return };
     for record in 0..source.len().min(100) {
         let (one, other) = (source.read(record), stream.next(&mut cx));

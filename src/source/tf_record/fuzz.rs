@@ -2,8 +2,7 @@
 
 use super::{TfRecordStream, TfRecordWriter, TfRecordWriterOptions};
 use crate::dataset::{DatasetIterator, IterDataset};
-use crate::element::Buffer;
-use crate::source::fuzzing::Target;
+use crate::source::fuzzing::{Target, contents};
 
 pub(in crate::source) const TARGETS: &[Target] = &[("tf_record", tf_record)];
 
@@ -11,7 +10,7 @@ pub(in crate::source) const TARGETS: &[Target] = &[("tf_record", tf_record)];
 /// Checksums are not verified here, because random input would never pass them.
 fn tf_record(data: &[u8]) {
     let (mut cx, runtime) = (crate::Cx::default(), crate::exec::Runtime::inline());
-    let open = |file: &[u8]| TfRecordStream::of(vec![("x.tfrecord".into(), Buffer::copy_from(file).into())]);
+    let open = |file: &[u8]| TfRecordStream::of(contents("x.tfrecord", file));
     let Ok(Ok(mut records)) = open(data).map(|stream| stream.iter(&runtime)) else { return };
     // A small file can contain very long records.
     let (mut read, mut bytes) = (Vec::new(), 0);

@@ -3,8 +3,7 @@
 use super::{WebDataset, WebDatasetWriter};
 use crate::dataset::map::RandomAccess;
 use crate::dataset::{DatasetIterator, IterDataset};
-use crate::element::Buffer;
-use crate::source::fuzzing::Target;
+use crate::source::fuzzing::{Target, contents};
 
 pub(in crate::source) const TARGETS: &[Target] = &[("webdataset", webdataset)];
 
@@ -12,10 +11,9 @@ pub(in crate::source) const TARGETS: &[Target] = &[("webdataset", webdataset)];
 /// must return equal samples, or both must return errors.
 fn webdataset(data: &[u8]) {
     written_again(data);
-    let contents = || vec![("x.tar".into(), Buffer::copy_from(data).into())];
     let options = || WebDataset::options().decode(true);
-    let numbered = options().open_contents(contents()).ok();
-    let Ok(stream) = options().stream_contents(contents()) else { return };
+    let numbered = options().open_contents(contents("x.tar", data)).ok();
+    let Ok(stream) = options().stream_contents(contents("x.tar", data)) else { return };
     let Ok(mut samples) = stream.iter(&crate::exec::Runtime::inline()) else { return };
     let mut cx = crate::Cx::default();
     // A small file can contain very long samples.
@@ -41,10 +39,7 @@ fn webdataset(data: &[u8]) {
 
 /// Writes the samples of an archive, and checks that they are read back unchanged.
 fn written_again(data: &[u8]) {
-    let open = |data: &[u8]| {
-        let contents = vec![("x.tar".into(), Buffer::copy_from(data).into())];
-        WebDataset::options().open_contents(contents)
-    };
+    let open = |data: &[u8]| WebDataset::options().open_contents(contents("x.tar", data));
     let Ok(source) = open(data) else { return };
     let (mut writer, mut written, mut bytes) = (WebDatasetWriter::new(Vec::new()), Vec::new(), 0);
     for sample in (0..source.len().min(100)).filter_map(|record| source.read(record).ok()) {

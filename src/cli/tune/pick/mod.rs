@@ -40,12 +40,9 @@ pub(super) fn pick(args: &Args, pipeline: &Pipeline) -> Result<Outcome> {
     ];
     let change = Change::new(pipeline, &args.pipeline, &settings)?;
     let written = if args.write { change.write(&args.pipeline) } else { Ok(()) };
-    if args.json {
-        let is_written = args.write && written.is_ok();
-        output::json(&serde_json::json!({"plan": config, "executor": change.added(), "written": is_written}));
-    } else {
-        output::data(&text(&config, &change, args));
-    }
+    let is_written = args.write && written.is_ok();
+    let found = serde_json::json!({"plan": config, "executor": change.added(), "written": is_written});
+    output::either(args.json, &found, || text(&config, &change, args));
     args.html.iter().try_for_each(|file| output::page(file, &page::page(&config, args)))?;
     others.and_then(busy).iter().for_each(|warning| output::warn(warning));
     // The result is printed even if the file cannot be written.
