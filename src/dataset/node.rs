@@ -176,6 +176,7 @@ impl<T: fmt::Display> Describe for T {
 }
 
 /// Movement of elements to other indices: see [`Indices::Moved`].
+#[expect(unused_variables, reason = "provided methods ignore their arguments")]
 pub trait Moves {
     /// Returns the number of elements to announce ahead by [`will_read`](Self::will_read); `None` if no source uses it.
     /// `parents` is the largest such number of the parents.
@@ -193,7 +194,6 @@ pub trait Moves {
     /// Returns the index of the element made of `record` in read number `epoch` of the source, from 0; `None` if it is
     /// left out or unknown. Inverse of [`will_read`](Self::will_read), for [`index_of`](super::index_of).
     fn comes_at(&self, record: &Record, epoch: u64) -> Option<u64> {
-        let _ = (record, epoch);
         None
     }
 
@@ -206,12 +206,12 @@ pub trait Moves {
     /// Returns the parent's indices for `indices`, if other processes cannot compute them: see `Order::listed`.
     #[doc(hidden)]
     fn listed(&self, indices: std::ops::Range<u64>) -> Option<Vec<u64>> {
-        let _ = indices;
         None
     }
 }
 
 /// Records and files of a source.
+#[expect(unused_variables, reason = "provided methods ignore their arguments")]
 pub trait Records {
     /// Returns the number of records, if index `i` of the source is record `i` modulo this number.
     fn records(&self) -> Option<u64> {
@@ -220,25 +220,21 @@ pub trait Records {
 
     /// Returns the stored size of a record in bytes, if known.
     fn record_bytes(&self, record: u64) -> Option<u64> {
-        let _ = record;
         None
     }
 
     /// Returns the place of a record for messages, if known.
     fn record_in_words(&self, record: u64) -> Option<String> {
-        let _ = record;
         None
     }
 
     /// Returns the file of a record and the record's number in the file, if known.
     fn record_place(&self, record: u64) -> Option<(PathBuf, u64)> {
-        let _ = record;
         None
     }
 
     /// Returns the bytes of a record in its file, if known without reading.
     fn record_range(&self, record: u64) -> Option<Range<u64>> {
-        let _ = record;
         None
     }
 

@@ -16,9 +16,7 @@ pub trait Keys: Send + Sync {
     fn key(&self, record: u64, lens: &mut Vec<u32>) -> Result<Key>;
 
     /// Records the key of a record that a pass has evaluated: see [`KeySource::recorder`].
-    fn note(&self, record: u64, key: Key, lens: &[u32]) {
-        let _ = (record, key, lens);
-    }
+    fn note(&self, _record: u64, _key: Key, _lens: &[u32]) {}
 
     /// Appends the keys of `records`, in any order, to a block with one column per requested array.
     ///
@@ -52,9 +50,7 @@ pub trait Keyed: Send + Sync {
     fn is_native(&self) -> bool;
 
     /// Loads records that are evaluated next, if their files are mapped, with as few neighbouring bytes as possible.
-    fn bring(&self, records: &[u64]) {
-        let _ = records;
-    }
+    fn bring(&self, _records: &[u64]) {}
 
     /// Evaluates `records` and passes each key to `take`, with the lengths of its elements, element by element.
     ///
@@ -83,8 +79,7 @@ pub trait KeySource: Debug + Send + Sync {
     ///
     /// # Errors
     /// As [`find`](Self::find), and [`ErrorKind::State`](crate::ErrorKind::State) if the index belongs to other lanes.
-    fn find_lanes(&self, lanes: &Arc<dyn MarkedLanes>) -> Result<Option<Arc<LaneFile>>> {
-        let _ = lanes;
+    fn find_lanes(&self, _lanes: &Arc<dyn MarkedLanes>) -> Result<Option<Arc<LaneFile>>> {
         Ok(None)
     }
 

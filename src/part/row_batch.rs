@@ -22,8 +22,7 @@ pub trait RowBatch: Sized {
     ///
     /// # Errors
     /// Errors of converting the named value to an array.
-    fn column(&self, is_it: &mut dyn FnMut(&str) -> bool) -> Result<Option<(String, Array)>> {
-        let _ = is_it;
+    fn column(&self, _is_it: &mut dyn FnMut(&str) -> bool) -> Result<Option<(String, Array)>> {
         Ok(None)
     }
 }

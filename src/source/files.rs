@@ -20,8 +20,7 @@ pub trait Patterns {
     fn patterns(&self) -> Vec<PathBuf>;
 
     /// Returns true if a file is excluded although a pattern names it: see [`skip_bad_shards`](super::skip_bad_shards).
-    fn leaves_out(&self, file: &Path) -> bool {
-        let _ = file;
+    fn leaves_out(&self, _file: &Path) -> bool {
         false
     }
 }

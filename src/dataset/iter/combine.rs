@@ -89,8 +89,7 @@ pub trait IterCombine<P: Parents>: Send + Sync {
     fn params(&self) -> String;
 
     /// Returns the names of `count` parents, if the report counts their elements.
-    fn components(&self, count: usize) -> Vec<String> {
-        let _ = count;
+    fn components(&self, _count: usize) -> Vec<String> {
         Vec::new()
     }
 
@@ -110,8 +109,7 @@ pub trait IterCombine<P: Parents>: Send + Sync {
     ///
     /// # Errors
     /// As [`start`](Self::start), and errors of opening keys.
-    fn plan(&self, parents: &P, stage: StageId, planning: &Planning<'_>) -> Result<Option<PlanBy<Self::Pass>>> {
-        let _ = (parents, stage, planning);
+    fn plan(&self, _parents: &P, _stage: StageId, _planning: &Planning<'_>) -> Result<Option<PlanBy<Self::Pass>>> {
         Ok(None)
     }
 }

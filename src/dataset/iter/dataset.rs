@@ -15,6 +15,7 @@ use crate::part::Part;
     label = "not an `IterDataset`",
     note = "a dataset with random access becomes a stream by `.to_iter()`"
 )]
+#[expect(unused_variables, reason = "provided methods ignore their arguments")]
 pub trait IterDataset: Stage + Send + Sync {
     /// Type of an element.
     type Item: Send + 'static;
@@ -39,7 +40,6 @@ pub trait IterDataset: Stage + Send + Sync {
     where
         Self: Sized,
     {
-        let _ = (run, part);
         Ok(None)
     }
 
@@ -58,7 +58,6 @@ pub trait IterDataset: Stage + Send + Sync {
     where
         Self: Sized,
     {
-        let _ = planning;
         Ok(None)
     }
 }

@@ -61,8 +61,7 @@ pub trait Keep: Clone + Send + Sync + 'static {
     }
 
     /// Adds the index to an element's error, if elements have indices.
-    fn at(error: Error, index: u64) -> Error {
-        let _ = index;
+    fn at(error: Error, _index: u64) -> Error {
         error
     }
 
@@ -70,8 +69,7 @@ pub trait Keep: Clone + Send + Sync + 'static {
     ///
     /// # Errors
     /// [`ErrorKind::Data`](crate::ErrorKind::Data) if too many elements are dropped.
-    fn judge(&mut self, dropped: bool, cx: &mut Cx) -> Result<()> {
-        let _ = (dropped, cx);
+    fn judge(&mut self, _dropped: bool, _cx: &mut Cx) -> Result<()> {
         Ok(())
     }
 

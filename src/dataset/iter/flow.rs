@@ -40,13 +40,12 @@ pub trait Flow<I: DatasetIterator>: Facts {
     ///
     /// # Errors
     /// As [`start`](Self::start).
-    fn start_part(&self, parent: Parted<I::Item, I::State>, at: Start<'_>) -> Result<Option<PartedBy<I, Self>>>
+    fn start_part(&self, _parent: Parted<I::Item, I::State>, _at: Start<'_>) -> Result<Option<PartedBy<I, Self>>>
     where
         Self: Sized + 'static,
         I::Item: Send + 'static,
         <Self::Pass as DatasetIterator>::Item: Send + 'static,
     {
-        let _ = (parent, at);
         Ok(None)
     }
 

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 
 /// Makes a batch of elements, of a stream or of a [`MapDataset`]. Each of the `batch` methods has a different
 /// implementation.
+#[expect(unused_variables, reason = "provided methods ignore their arguments")]
 pub trait MakeBatch<T>: Send + Sync + 'static {
     /// Type of a batch.
     type Batch: Send + 'static;
@@ -32,7 +33,6 @@ pub trait MakeBatch<T>: Send + Sync + 'static {
     /// As [`make`](Self::make), and [`ErrorKind::Config`](crate::ErrorKind::Config) if batches do not
     /// [mark](Self::says_padding) padding.
     fn make_padded(&self, items: Vec<Option<T>>, like: Option<&T>, size: usize) -> Result<Self::Batch> {
-        let _ = (items, like, size);
         Err(Error::config("batches do not mark their rows of padding"))
     }
 
@@ -43,7 +43,6 @@ pub trait MakeBatch<T>: Send + Sync + 'static {
 
     /// Returns the payload bytes of `items`, for the report; 0 if unknown.
     fn nbytes(&self, items: &[T]) -> usize {
-        let _ = items;
         0
     }
 
@@ -70,7 +69,6 @@ pub trait MakeBatch<T>: Send + Sync + 'static {
         size: usize,
         cx: &mut Cx,
     ) -> Option<Result<Option<InPlace<Self::Batch>>>> {
-        let _ = (parent, size, cx);
         None
     }
 
@@ -83,7 +81,6 @@ pub trait MakeBatch<T>: Send + Sync + 'static {
         size: usize,
         cx: &mut Cx,
     ) -> Option<InPlace<Self::Batch>> {
-        let _ = (dataset, indices, size, cx);
         None
     }
 

@@ -14,6 +14,7 @@ use crate::error::Result;
 /// any executor. `state()` after `restore(s)` equals `s`.
 ///
 /// A state contains positions, never elements. Elements that a stage held in memory are read again.
+#[expect(unused_variables, reason = "provided methods ignore their arguments")]
 pub trait DatasetIterator: Send {
     /// Type of an element.
     type Item;
@@ -38,7 +39,6 @@ pub trait DatasetIterator: Send {
     where
         Self::Item: Stack,
     {
-        let _ = (count, cx);
         None
     }
 
@@ -48,14 +48,11 @@ pub trait DatasetIterator: Send {
     /// all rows. The call consumes no element; [`pass_ragged`](Self::pass_ragged) does.
     /// Returns `None` if the pass can only make elements; [`next`](Self::next) then yields the next element.
     fn next_ragged(&mut self, names: &[Name], cx: &mut Cx) -> Option<Ragged> {
-        let _ = (names, cx);
         None
     }
 
     /// Consumes `rows` elements of the last result of [`next_ragged`](Self::next_ragged).
-    fn pass_ragged(&mut self, rows: usize) {
-        let _ = rows;
-    }
+    fn pass_ragged(&mut self, rows: usize) {}
 
     /// Returns the position after the last yielded element.
     fn state(&self) -> Self::State;

@@ -15,6 +15,7 @@ use crate::error::Result;
 ///
 /// Indices past a length belong to later epochs.
 #[expect(clippy::len_without_is_empty, reason = "the length is that of a dataset")]
+#[expect(unused_variables, reason = "provided methods ignore their arguments")]
 pub trait Combine: Send + Sync {
     /// Whether the choice is the crate's own code: see [`Node::is_native`].
     const IS_NATIVE: bool = false;
@@ -28,7 +29,6 @@ pub trait Combine: Send + Sync {
     /// Returns the names of `count` datasets, if the report counts their elements.
     #[doc(hidden)]
     fn components(&self, count: usize) -> Vec<String> {
-        let _ = count;
         Vec::new()
     }
 
@@ -44,13 +44,11 @@ pub trait Combine: Send + Sync {
 
     /// Returns the index at which element `place` of dataset `which` comes, if it is known.
     fn inverse(&self, which: usize, place: u64) -> Option<u64> {
-        let _ = (which, place);
         None
     }
 
     /// Returns the blocks of `parents` that stay together: see [`Moves::blocks`].
     fn blocks(&self, parents: &[&dyn Stage]) -> Option<Blocks> {
-        let _ = parents;
         None
     }
 

@@ -51,11 +51,10 @@ pub trait MapDataset: Stage + Send + Sync {
     /// Returns a copy of the dataset for one pass of `border`, if the executor of `run` evaluates only a part of the
     /// dataset. By default, returns `None`: the stage is evaluated together with its parents.
     #[doc(hidden)]
-    fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Result<Self>>
+    fn for_pass(&self, _run: &Runtime, _border: StageId) -> Option<Result<Self>>
     where
         Self: Sized,
     {
-        let _ = (run, border);
         None
     }
 }
@@ -63,6 +62,7 @@ pub trait MapDataset: Stage + Send + Sync {
 /// Reads of many elements at once that make no separate elements, or start at a source: see [`MapDataset::bulk`].
 ///
 /// Each method returns `None` if it cannot serve a call. The caller then makes the elements.
+#[expect(unused_variables, reason = "provided methods ignore their arguments")]
 pub trait BulkRead<T> {
     /// Returns the batch that [`Stack::stack`] makes of the elements at `indices` (at least one), without making the
     /// elements. Sources copy the batch from their columns. Stages that change only the order forward the call.
@@ -73,7 +73,6 @@ pub trait BulkRead<T> {
     where
         T: Stack,
     {
-        let _ = (indices, cx);
         None
     }
 
@@ -81,7 +80,6 @@ pub trait BulkRead<T> {
     /// `None` if an index has no element, a value is not an array, arrays differ in dtype or inner shape, or an element
     /// could fail. For sources of columns and stages that change only the order.
     fn get_ragged(&self, indices: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
-        let _ = (indices, names, cx);
         None
     }
 
@@ -89,7 +87,6 @@ pub trait BulkRead<T> {
     /// `None` if the source is elsewhere, or if another stage does not treat each element separately.
     #[doc(hidden)]
     fn get_records(&self, source: usize, records: &[u64], cx: &mut Cx) -> Option<Many<T>> {
-        let _ = (source, records, cx);
         None
     }
 
@@ -97,7 +94,6 @@ pub trait BulkRead<T> {
     /// [`get_records`](Self::get_records) do.
     #[doc(hidden)]
     fn get_ragged_records(&self, source: usize, records: &[u64], names: &[Name], cx: &mut Cx) -> Option<Ragged> {
-        let _ = (source, records, names, cx);
         None
     }
 }

@@ -39,6 +39,7 @@ use crate::error::{Error, Result};
 /// assert_eq!(ds.collect()?, [1, 0, 3, 2]);
 /// # Ok::<(), gristmill::Error>(())
 /// ```
+#[expect(unused_variables, reason = "provided methods ignore their arguments")]
 pub trait Order: Send + Sync {
     /// Whether the order is the crate's own code: see [`Node::is_native`].
     const IS_NATIVE: bool = false;
@@ -85,7 +86,6 @@ pub trait Order: Send + Sync {
     /// processes.
     #[doc(hidden)]
     fn listed(&self, indices: Range<u64>) -> Option<Vec<u64>> {
-        let _ = indices;
         None
     }
 
@@ -103,7 +103,6 @@ pub trait Order: Send + Sync {
 
     /// Returns the blocks of `parent` that stay together: see [`Moves::blocks`].
     fn blocks(&self, parent: &dyn Stage) -> Option<Blocks> {
-        let _ = parent;
         None
     }
 
@@ -120,7 +119,6 @@ pub trait Order: Send + Sync {
 
     /// Returns a remark for the user about this stage after `parent`: see [`Describe::remark`].
     fn remark(&self, parent: &dyn Stage) -> Option<String> {
-        let _ = parent;
         None
     }
 

@@ -17,6 +17,7 @@ use crate::store;
 ///
 /// Implemented for `Vec<T>` and every file format with random access. `examples/custom_source.rs` is a complete
 /// example.
+#[expect(unused_variables, reason = "provided methods ignore their arguments")]
 pub trait RandomAccess: Send + Sync {
     /// Type of the records.
     type Record;
@@ -51,7 +52,6 @@ pub trait RandomAccess: Send + Sync {
     where
         Self::Record: Stack,
     {
-        let _ = indices;
         None
     }
 
@@ -59,7 +59,6 @@ pub trait RandomAccess: Send + Sync {
     /// [`BulkRead::get_ragged`]. `indices` is not empty. Called only on [native](SourceFacts::is_native) sources.
     #[doc(hidden)]
     fn read_ragged(&self, indices: &[u64], names: &[Name]) -> Option<Ragged> {
-        let _ = (indices, names);
         None
     }
 
@@ -70,14 +69,12 @@ pub trait RandomAccess: Send + Sync {
 
     /// Returns the stored size of record `index` in bytes, if known without reading.
     fn stored_bytes(&self, index: u64) -> Option<u64> {
-        let _ = index;
         None
     }
 
     /// Returns the bytes of record `index` in its file, if known without reading.
     #[doc(hidden)]
     fn stored_range(&self, index: u64) -> Option<Range<u64>> {
-        let _ = index;
         None
     }
 
@@ -89,7 +86,6 @@ pub trait RandomAccess: Send + Sync {
 
     /// Returns the file of record `index` and the record's number in that file. For errors about its content.
     fn place(&self, index: u64) -> Option<(PathBuf, u64)> {
-        let _ = index;
         None
     }
 
@@ -108,17 +104,13 @@ pub trait RandomAccess: Send + Sync {
 
     /// Announces the next records: see [`Moves::will_read`]. Called only if the source [looks
     /// ahead](Self::looks_ahead).
-    fn will_read(&self, next: Upcoming<'_>) {
-        let _ = next;
-    }
+    fn will_read(&self, next: Upcoming<'_>) {}
 
     /// Loads the records at `indices` into memory, with as few neighbouring bytes as possible. The caller reads these
     /// records now, and few others, for example in a pass over a [part](crate::part). For mapped files,
     /// which the system would otherwise read ahead.
     #[doc(hidden)]
-    fn bring(&self, indices: &[u64]) {
-        let _ = indices;
-    }
+    fn bring(&self, indices: &[u64]) {}
 
     /// Returns the counts of decoded units since the last call, for sources that decode many records at once; `None` if
     /// there were none.
@@ -154,7 +146,6 @@ pub trait RandomAccess: Send + Sync {
 
     /// Returns the payload bytes of a record, for the report.
     fn record_bytes(&self, record: &Self::Record) -> u64 {
-        let _ = record;
         0
     }
 }

@@ -65,8 +65,7 @@ pub(crate) trait Numbered: Sized + Send + Sync {
     }
 
     /// Returns the size of a record in its file in bytes, or `None` if the size is unknown without reading.
-    fn stored_bytes(&self, file: &File<Self::Index>, record: u64) -> Option<u64> {
-        let _ = (file, record);
+    fn stored_bytes(&self, _file: &File<Self::Index>, _record: u64) -> Option<u64> {
         None
     }
 

@@ -146,8 +146,7 @@ pub(crate) trait End: Display + Send + 'static {
     fn who(&self) -> String;
 
     /// Returns the cause of the end in words, for a worker with a cap of `cap` bytes.
-    fn cause(&self, cap: u64) -> String {
-        let _ = cap;
+    fn cause(&self, _cap: u64) -> String {
         self.to_string()
     }
 
