@@ -75,10 +75,7 @@ pub(crate) fn try_map_on<T: Send, R: Send>(
 /// Uses rayon's threads. A fork lacks these threads and would wait for them forever, so it uses other threads.
 fn for_each(count: usize, work: &(dyn Fn(usize) + Sync)) {
     let all = || (0..count).into_par_iter().for_each(work);
-    match of_fork() {
-        Some(threads) => threads.install(all),
-        None => all(),
-    }
+    if let Some(threads) = of_fork() { threads.install(all) } else { all() }
 }
 
 /// Stack size in bytes of a thread that mostly waits.

@@ -328,10 +328,7 @@ impl fmt::Display for Error {
 
 debug_as!(Error, |self, f| {
     write!(f, "{:?}: {self}", self.0.kind)?;
-    match &self.0.help {
-        Some(help) => write!(f, " (help: {help})"),
-        None => Ok(()),
-    }
+    if let Some(help) = &self.0.help { write!(f, " (help: {help})") } else { Ok(()) }
 });
 
 impl std::error::Error for Error {

@@ -165,10 +165,7 @@ impl<T> Drop for Ours<T> {
 }
 
 debug_as!(<T: fmt::Debug> Ours<T>, |self, f| {
-    match self.get() {
-        Some(value) => value.fmt(f),
-        None => f.write_str("(of another process)"),
-    }
+    if let Some(value) = self.get() { value.fmt(f) } else { f.write_str("(of another process)") }
 });
 
 /// Value that is separate in each process. A fork starts with a new value, independent of the parent's value.

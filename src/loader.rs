@@ -304,13 +304,12 @@ impl<D: IterDataset + 'static> Loader<D> {
             Drive::Ahead(ahead) => {
                 let origin = ahead.origin();
                 let ahead = ahead.get_mut().ok_or_else(|| origin.elsewhere(NAME))?;
-                match &mut self.limit {
-                    None => ahead.next(patience, &mut self.meter)?,
-                    Some(limit) => {
-                        let next = ahead.next(Some(limit.patience(patience, Instant::now())), &mut self.meter)?;
-                        limit.check(next.is_ready(), Instant::now(), self.position.delivered)?;
-                        next
-                    }
+                if let Some(limit) = &mut self.limit {
+                    let next = ahead.next(Some(limit.patience(patience, Instant::now())), &mut self.meter)?;
+                    limit.check(next.is_ready(), Instant::now(), self.position.delivered)?;
+                    next
+                } else {
+                    ahead.next(patience, &mut self.meter)?
                 }
             }
         };

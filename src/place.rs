@@ -219,10 +219,7 @@ fn is_host(text: &str) -> bool {
         let is_address = address.bytes().all(|byte| byte.is_ascii_hexdigit() || b":.".contains(&byte));
         return is_address && (port.is_empty() || port.strip_prefix(':').is_some_and(is_port));
     }
-    match text.split_once(':') {
-        Some((name, port)) => is_name(name) && is_port(port),
-        None => is_name(text),
-    }
+    if let Some((name, port)) = text.split_once(':') { is_name(name) && is_port(port) } else { is_name(text) }
 }
 
 /// Returns true if `text` is the name of a host, a bucket or a container, or a pattern for such names.

@@ -56,13 +56,12 @@ pub(crate) fn made_between(from: Instant, to: Instant) -> Vec<(&'static str, Dur
     all.sort_by_key(|made| made.began);
     let mut sums: Vec<(&'static str, Duration, Instant)> = Vec::new();
     for Made { what, began, ended } in all {
-        match sums.iter_mut().find(|(other, ..)| *other == what) {
-            Some((_, sum, until)) => {
-                // Work of several threads at a time counts once.
-                *sum += ended.saturating_duration_since(began.max(*until));
-                *until = ended.max(*until);
-            }
-            None => sums.push((what, ended - began, ended)),
+        if let Some((_, sum, until)) = sums.iter_mut().find(|(other, ..)| *other == what) {
+            // Work of several threads at a time counts once.
+            *sum += ended.saturating_duration_since(began.max(*until));
+            *until = ended.max(*until);
+        } else {
+            sums.push((what, ended - began, ended))
         }
     }
     sums.into_iter().map(|(what, sum, _)| (what, sum)).filter(|(_, sum)| *sum >= LEAST).collect()

@@ -222,13 +222,12 @@ fn text(e: &Explanation) -> String {
     for note in &e.notes {
         text += &output::wrapped(&format!("note         {note}"), 13);
     }
-    match &e.element_spec {
-        None => text += "element      none: the pipeline is empty\n",
-        Some(leaves) => {
-            for (i, (path, leaf)) in leaves.iter().enumerate() {
-                text += &format!("{:<12} {path:<28} {leaf}\n", if i == 0 { "element" } else { "" });
-            }
+    if let Some(leaves) = &e.element_spec {
+        for (i, (path, leaf)) in leaves.iter().enumerate() {
+            text += &format!("{:<12} {path:<28} {leaf}\n", if i == 0 { "element" } else { "" });
         }
+    } else {
+        text += "element      none: the pipeline is empty\n"
     }
     text
 }

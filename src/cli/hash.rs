@@ -45,15 +45,12 @@ impl Rows {
     /// A batch without rows counts as a single row.
     pub(crate) fn take(&mut self, number: u64, batch: &Element, rows: Option<&RowNumbers>) {
         let whole = || batch.num_rows().ok().and_then(|rows| Part::whole().rows(rows).ok());
-        match rows.cloned().or_else(whole) {
-            Some(rows) => {
-                self.digest.add_batch(number, &rows, batch);
-                self.count += rows.len() as u64;
-            }
-            None => {
-                self.digest.add_row(number, 0, |hasher| batch.digest(hasher));
-                self.count += 1;
-            }
+        if let Some(rows) = rows.cloned().or_else(whole) {
+            self.digest.add_batch(number, &rows, batch);
+            self.count += rows.len() as u64;
+        } else {
+            self.digest.add_row(number, 0, |hasher| batch.digest(hasher));
+            self.count += 1;
         }
     }
 

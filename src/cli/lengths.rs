@@ -39,10 +39,7 @@ pub(crate) fn measure(
     // A single thread reads only the beginning, so that standard input can be read again from its first record.
     let first = first.executor(Executor::Inline).build()?.next().transpose()?;
     let Some(first) = first else { return Err(Error::data("there are no documents to analyse")) };
-    let column = match column {
-        Some(name) => name.to_owned(),
-        None => measurable(&first)?,
-    };
+    let column = if let Some(name) = column { name.to_owned() } else { measurable(&first)? };
     let (unit, ids) = match (first.field(&column)?, &tokenizer) {
         (Value::Str(_), None) => ("tokens (estimated at 4 bytes each)", "tokens".to_owned()),
         (Value::Str(_), Some(_)) => ("tokens", "tokens".to_owned()),
@@ -62,12 +59,11 @@ fn measurable(element: &Element) -> Result<String> {
         Value::Array(array) => !array.shape().is_empty(),
         _ => false,
     };
-    match element.iter().find(|(_, value)| has_length(value)) {
-        Some((name, _)) => Ok(name.to_owned()),
-        None => {
-            let names: Vec<_> = element.iter().map(|(name, _)| name).collect();
-            Err(Error::data(format!("no column of text or ids; there are {}", names.join(", "))))
-        }
+    if let Some((name, _)) = element.iter().find(|(_, value)| has_length(value)) {
+        Ok(name.to_owned())
+    } else {
+        let names: Vec<_> = element.iter().map(|(name, _)| name).collect();
+        Err(Error::data(format!("no column of text or ids; there are {}", names.join(", "))))
     }
 }
 

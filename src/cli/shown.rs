@@ -37,14 +37,13 @@ fn bytes(buffer: &Buffer) -> Json {
     }
     let is_shown = |c: char| !c.is_control() || matches!(c, '\n' | '\t' | '\r');
     let text = std::str::from_utf8(&bytes[..bytes.len().min(SHOWN_TEXT)]).ok();
-    match text.filter(|text| !text.is_empty() && text.chars().all(is_shown)) {
-        Some(text) => json!({"bytes": bytes.len(), "text": text}),
-        None => {
-            let shown = &bytes[..bytes.len().min(SHOWN_BYTES)];
-            let hex: Vec<String> = shown.iter().map(|byte| format!("{byte:02x}")).collect();
-            let more = if shown.len() < bytes.len() { " …" } else { "" };
-            json!({"bytes": bytes.len(), "hex": hex.join(" ") + more})
-        }
+    if let Some(text) = text.filter(|text| !text.is_empty() && text.chars().all(is_shown)) {
+        json!({"bytes": bytes.len(), "text": text})
+    } else {
+        let shown = &bytes[..bytes.len().min(SHOWN_BYTES)];
+        let hex: Vec<String> = shown.iter().map(|byte| format!("{byte:02x}")).collect();
+        let more = if shown.len() < bytes.len() { " …" } else { "" };
+        json!({"bytes": bytes.len(), "hex": hex.join(" ") + more})
     }
 }
 

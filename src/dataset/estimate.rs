@@ -80,10 +80,7 @@ fn pass(stage: &dyn Stage) -> Option<u64> {
 }
 
 fn only_parent(stage: &dyn Stage) -> Option<&dyn Stage> {
-    match stage.parents().as_slice() {
-        [parent] => Some(*parent),
-        _ => None,
-    }
+    if let [parent] = stage.parents().as_slice() { Some(*parent) } else { None }
 }
 
 #[cfg(test)]

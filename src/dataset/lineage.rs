@@ -88,10 +88,7 @@ impl SourceAt<'_> {
             let (mut here, mut there) = (first, records);
             while there - here > 1 {
                 let middle = here + (there - here) / 2;
-                match self.records.record_place(middle)?.0 == path {
-                    true => here = middle,
-                    false => there = middle,
-                }
+                if self.records.record_place(middle)?.0 == path { here = middle } else { there = middle }
             }
             first = there;
         }

@@ -225,10 +225,7 @@ impl Mixing {
     /// Mixes streams.
     pub(crate) fn over_streams<D: IterDataset>(self, parts: Vec<D>) -> IterMix<D> {
         let mixed = mix(parts).weighted(self.weights).at_end(self.at_end).named(self.names);
-        let mixed = match self.column {
-            Some(column) => mixed.by_tokens(column),
-            None => mixed,
-        };
+        let mixed = if let Some(column) = self.column { mixed.by_tokens(column) } else { mixed };
         self.budget.into_iter().fold(mixed, |mixed, (which, limit)| mixed.budget(which, limit))
     }
 }

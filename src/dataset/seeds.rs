@@ -18,10 +18,7 @@ pub fn default_seed(parents: &[&dyn Stage]) -> Result<u32> {
     while !level.is_empty() {
         let mut next = Vec::new();
         for node in level {
-            match node.node().seed_root {
-                Some(seed) => found.push((seed, depth)),
-                None => next.extend(node.parents()),
-            }
+            if let Some(seed) = node.node().seed_root { found.push((seed, depth)) } else { next.extend(node.parents()) }
         }
         level = next;
         depth += 1;
@@ -52,8 +49,5 @@ impl StageSeed {
 }
 
 display_as!(StageSeed, |self, f| {
-    match self.0 {
-        Some(seed) => write!(f, "seed={seed}"),
-        None => f.write_str("seed=none"),
-    }
+    if let Some(seed) = self.0 { write!(f, "seed={seed}") } else { f.write_str("seed=none") }
 });

@@ -171,10 +171,7 @@ impl dyn Stage + '_ {
     /// announcements.
     pub fn looks_ahead(&self) -> Option<u64> {
         let parents = self.parents().iter().filter_map(|parent| parent.looks_ahead()).max();
-        match self.node().indices {
-            Indices::Moved(moves) => moves.looks_ahead(parents),
-            _ => parents,
-        }
+        if let Indices::Moved(moves) = self.node().indices { moves.looks_ahead(parents) } else { parents }
     }
 
     /// Announces the next elements to the sources: see [`Moves::will_read`](super::Moves::will_read).
@@ -206,10 +203,7 @@ impl dyn Stage + '_ {
 
     /// Returns the parent's indices for `indices`, if other processes cannot compute them.
     pub(in crate::dataset) fn listed(&self, indices: Range<u64>) -> Option<Vec<u64>> {
-        match self.node().indices {
-            Indices::Moved(moves) => moves.listed(indices),
-            _ => None,
-        }
+        if let Indices::Moved(moves) = self.node().indices { moves.listed(indices) } else { None }
     }
 
     /// Checks that elements can leave worker processes if this stage or its parents run there. Called before workers

@@ -58,12 +58,11 @@ impl<'a> Fields<'a> {
     /// Reads an argument of type `T`, by default `default` in the syntax of a file.
     pub(crate) fn get<T: Decode>(&self, name: &'static str, default: Option<&str>) -> Result<T> {
         let left_out;
-        let node = match self.node(name) {
-            Some(node) => node,
-            None => {
-                left_out = self.left_out(name, default, T::IS_OPTIONAL)?;
-                &left_out
-            }
+        let node = if let Some(node) = self.node(name) {
+            node
+        } else {
+            left_out = self.left_out(name, default, T::IS_OPTIONAL)?;
+            &left_out
         };
         T::decode(node)
     }
@@ -82,10 +81,7 @@ impl<'a> Fields<'a> {
     pub(crate) fn missing(&self, name: &'static str) -> Error {
         // A key with a similar name is more likely a slip than a missing key.
         let slip = self.fields.iter().find(|f| !self.is_asked(&f.key) && nearest(&f.key, [name]).is_some());
-        match slip {
-            Some(field) => self.unknown(field),
-            None => at(&self.path, self.line, format!("needs `{name}`")),
-        }
+        if let Some(field) = slip { self.unknown(field) } else { at(&self.path, self.line, format!("needs `{name}`")) }
     }
 
     /// Returns the whole mapping, whose keys are names of the user's choice.

@@ -58,17 +58,11 @@ pub(crate) fn wrong(node: &Node, want: &str) -> Error {
 }
 
 decode_as!(bool, Kind::Bool, |node| {
-    match node.value {
-        Tree::Bool(value) => Ok(value),
-        _ => Err(wrong(node, "true or false")),
-    }
+    if let Tree::Bool(value) = node.value { Ok(value) } else { Err(wrong(node, "true or false")) }
 });
 
 decode_as!(String, Kind::Text, |node| {
-    match &node.value {
-        Tree::Str(text) => Ok(text.clone()),
-        _ => Err(wrong(node, "text")),
-    }
+    if let Tree::Str(text) = &node.value { Ok(text.clone()) } else { Err(wrong(node, "text")) }
 });
 
 decode_as!(PathBuf, Kind::Path, |node| String::decode(node).map(Self::from));
@@ -204,10 +198,7 @@ impl<T: Decode> Decode for Option<T> {
     const IS_OPTIONAL: bool = true;
 
     fn decode(node: &Node) -> Result<Self> {
-        match node.value {
-            Tree::Null => Ok(None),
-            _ => T::decode(node).map(Some),
-        }
+        if let Tree::Null = node.value { Ok(None) } else { T::decode(node).map(Some) }
     }
 
     #[cfg(test)]

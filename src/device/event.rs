@@ -83,10 +83,7 @@ impl Event {
         if let Some(outcome) = self.outcome() {
             return outcome.map(|()| true);
         }
-        let signal = match self.inner.signal.get() {
-            Some(signal) => signal.clone(),
-            None => self.new_signal()?,
-        };
+        let signal = if let Some(signal) = self.inner.signal.get() { signal.clone() } else { self.new_signal()? };
         if signal.wait(patience) { self.wait().map(|()| true) } else { Ok(false) }
     }
 

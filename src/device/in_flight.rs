@@ -26,10 +26,7 @@ impl Late {
     pub(super) fn outcome(&self, host_too: bool) -> Result<bool> {
         let mut over = !host_too || self.host.transfers.load(Ordering::Acquire) == 0;
         for event in &self.events {
-            match event.outcome() {
-                Some(outcome) => outcome?,
-                None => over = false,
-            }
+            if let Some(outcome) = event.outcome() { outcome? } else { over = false }
         }
         self.host.trouble.locked().take().map_or(Ok(over), Err)
     }

@@ -149,12 +149,11 @@ impl Element {
     /// Adds a field, or replaces the value of an existing field in place and returns the old value.
     pub fn insert(&mut self, name: impl AsRef<str>, value: impl Into<Value>) -> Option<Value> {
         let name = name.as_ref();
-        match self.get_mut(name) {
-            Some(slot) => Some(std::mem::replace(slot, value.into())),
-            None => {
-                self.fields.push((Name::new(name), value.into()));
-                None
-            }
+        if let Some(slot) = self.get_mut(name) {
+            Some(std::mem::replace(slot, value.into()))
+        } else {
+            self.fields.push((Name::new(name), value.into()));
+            None
         }
     }
 

@@ -87,12 +87,11 @@ impl Kept {
         // A new key may evict a requested key, so keys are cached only after all have been appended.
         let mut new = missing.iter().zip(made.iter()).peekable();
         for record in records {
-            match new.next_if(|(next, _)| *next == record) {
-                Some((_, (key, lens))) => into.push_of(key, lens)?,
-                None => {
-                    let (key, lens) = self.get(*record).ok_or_else(|| missing_record(*record))?;
-                    into.push_of(key, lens)?;
-                }
+            if let Some((_, (key, lens))) = new.next_if(|(next, _)| *next == record) {
+                into.push_of(key, lens)?
+            } else {
+                let (key, lens) = self.get(*record).ok_or_else(|| missing_record(*record))?;
+                into.push_of(key, lens)?;
             }
         }
         missing.iter().zip(made.iter()).for_each(|(record, (key, lens))| self.keep(*record, key, lens));

@@ -65,16 +65,15 @@ impl KeySource for KeyRecorder {
         let mut recordings = self.recordings.locked();
         // Several borders may read one source, and a mix may read one source several times.
         let known = recordings.iter().find(|known| known.is_of(&**keyed)).cloned();
-        let recording = match known {
-            Some(known) => known,
-            None => {
-                let is_free = |path: &PathBuf| !path.exists() && recordings.iter().all(|known| known.path != *path);
-                let [first, own] = self.folder.files(&**keyed);
-                let path = if is_free(&first) { first } else { own };
-                let recording = Arc::new(Recording::new(path, self.folder.head(&**keyed), keyed));
-                recordings.push(recording.clone());
-                recording
-            }
+        let recording = if let Some(known) = known {
+            known
+        } else {
+            let is_free = |path: &PathBuf| !path.exists() && recordings.iter().all(|known| known.path != *path);
+            let [first, own] = self.folder.files(&**keyed);
+            let path = if is_free(&first) { first } else { own };
+            let recording = Arc::new(Recording::new(path, self.folder.head(&**keyed), keyed));
+            recordings.push(recording.clone());
+            recording
         };
         Ok(Some(recording))
     }
@@ -144,10 +143,7 @@ impl Recording {
     /// Computes the keys of runs of records.
     fn make(&self, runs: &[Range<u64>], on_all_cores: bool) -> Vec<Result<KeyBlock>> {
         let make = |run: &Range<u64>| folder::make(&*self.keyed, run.clone());
-        match on_all_cores {
-            true => cores::map(runs, make),
-            false => runs.iter().map(make).collect(),
-        }
+        if on_all_cores { cores::map(runs, make) } else { runs.iter().map(make).collect() }
     }
 
     fn has_begun(&self) -> bool {

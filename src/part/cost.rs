@@ -57,10 +57,7 @@ impl Cost {
     /// ```
     pub const fn attention(d_model: usize, window: Option<usize>, causal: bool) -> Self {
         let cost = Self::new(24u64.saturating_mul(d_model as u64), if causal { 2 } else { 4 });
-        match window {
-            Some(window) => cost.window(window),
-            None => cost,
-        }
+        if let Some(window) = window { cost.window(window) } else { cost }
     }
 
     /// Reads the cost from column `name`, with one integer per row, such as image patches or audio frames.

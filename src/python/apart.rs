@@ -141,12 +141,11 @@ impl Rows {
             // The list's own reference, and this one.
             let row = row.cast_into_exact::<PyUntypedArray>().ok().filter(|row| buffer::references(row) == 2)?;
             let (dtype, bytes) = buffer::own_memory(&row)?;
-            match &mut run {
-                None => run = Some((dtype, [&[rows.len()], row.shape()].concat(), bytes)),
-                Some((same, shape, run)) => {
-                    let follows = *same == dtype && shape[1..] == *row.shape() && run.end == bytes.start;
-                    run.end = follows.then_some(bytes.end)?;
-                }
+            if let Some((same, shape, run)) = &mut run {
+                let follows = *same == dtype && shape[1..] == *row.shape() && run.end == bytes.start;
+                run.end = follows.then_some(bytes.end)?;
+            } else {
+                run = Some((dtype, [&[rows.len()], row.shape()].concat(), bytes))
             }
         }
         run

@@ -11,10 +11,7 @@ use crate::spec::registry::source_entries;
 
 /// The arguments of a native source or stage. One may stand without its name: the main one, as in a pipeline file.
 pub(crate) fn tree(name: &str, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Tree> {
-    let mut named = match kwargs {
-        Some(kwargs) => fields(kwargs, 0)?,
-        None => Vec::new(),
-    };
+    let mut named = if let Some(kwargs) = kwargs { fields(kwargs, 0)? } else { Vec::new() };
     let main = main_argument(name);
     match (args.len(), main) {
         (0, _) => {}

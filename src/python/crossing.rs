@@ -111,19 +111,18 @@ fn write_object(value: &Bound<'_, PyAny>, holders: Holders, out: &mut Out<'_>) -
     }
     // Before there are more references to it here.
     let alone = holders.is_some_and(|holders| buffer::references(value) == holders);
-    match numpy_array(value).map_err(error::caught)? {
-        Some(array) => {
-            if alone
-                && let Some((dtype, bytes)) = buffer::own_memory(&array)
-                && tree::give_array(out, dtype, array.shape(), bytes)?
-            {
-                return Ok(());
-            }
-            let written = buffer::view(&array, |dtype, shape, bytes| write_array(out, dtype, shape, bytes))
-                .map_err(Stop::from)?;
-            written.unwrap_or_else(|| write_pickled(value, out))
+    if let Some(array) = numpy_array(value).map_err(error::caught)? {
+        if alone
+            && let Some((dtype, bytes)) = buffer::own_memory(&array)
+            && tree::give_array(out, dtype, array.shape(), bytes)?
+        {
+            return Ok(());
         }
-        None => write_pickled(value, out),
+        let written =
+            buffer::view(&array, |dtype, shape, bytes| write_array(out, dtype, shape, bytes)).map_err(Stop::from)?;
+        written.unwrap_or_else(|| write_pickled(value, out))
+    } else {
+        write_pickled(value, out)
     }
 }
 

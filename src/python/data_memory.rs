@@ -204,8 +204,5 @@ unsafe extern "C" fn free(_: *mut c_void, old: *mut c_void, size: usize) {
 
 /// Calls a function of NumPy; returns `none` if the functions are unknown. They are known before the handler is set.
 fn with_numpy<R>(none: R, call: impl FnOnce(&Allocator) -> R) -> R {
-    match OURS.get() {
-        Some(ours) => call(&ours.numpy),
-        None => none,
-    }
+    if let Some(ours) = OURS.get() { call(&ours.numpy) } else { none }
 }

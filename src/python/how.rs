@@ -60,9 +60,6 @@ impl How {
         if let Some(workers) = workers {
             builder = workers.run(builder)?;
         }
-        Ok(match part {
-            Some(part) => builder.part(part),
-            None => builder,
-        })
+        Ok(if let Some(part) = part { builder.part(part) } else { builder })
     }
 }

@@ -105,8 +105,5 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send)
 /// Does native `work`: without the interpreter, if this thread holds it.
 #[inline]
 pub(crate) fn released<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    if !HELD.get() {
-        return work();
-    }
-    Python::attach(|py| detached(py, work))
+    if !HELD.get() { work() } else { Python::attach(|py| detached(py, work)) }
 }

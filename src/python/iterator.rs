@@ -111,10 +111,7 @@ impl PyDatasetIterator {
         let closes = threaded || how.run.has_views();
         let start = || {
             let builder = how.run.with_views(how.builder(&dataset, workers.as_ref(), part, deal)?);
-            match exchange {
-                Some(exchange) => builder.guard(exchange).build(),
-                None => builder.build(),
-            }
+            if let Some(exchange) = exchange { builder.guard(exchange).build() } else { builder.build() }
         };
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let pass = NEXT.fetch_add(1, Ordering::Relaxed);

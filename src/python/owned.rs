@@ -295,8 +295,5 @@ fn tuple_of<'py>(like: &Bound<'py, PyAny>, items: Vec<Bound<'py, PyAny>>) -> PyR
     if like.is_exact_instance_of::<PyTuple>() {
         return Ok(tuple);
     }
-    match like.get_type().getattr_opt("_make")? {
-        Some(make) => make.call1((tuple,)),
-        None => Ok(like.clone()),
-    }
+    if let Some(make) = like.get_type().getattr_opt("_make")? { make.call1((tuple,)) } else { Ok(like.clone()) }
 }

@@ -85,12 +85,11 @@ impl PyPart {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let (py, class) = (slf.py(), slf.get_type().into_any());
-        match slf.get().part.as_share() {
-            Some(share) => Ok((class, share.into_pyobject(py)?)),
-            None => {
-                let (rows, batch) = slf.get().part.as_listed().unwrap_or_default();
-                Ok((class.getattr("listed")?, (rows.to_vec(), batch).into_pyobject(py)?))
-            }
+        if let Some(share) = slf.get().part.as_share() {
+            Ok((class, share.into_pyobject(py)?))
+        } else {
+            let (rows, batch) = slf.get().part.as_listed().unwrap_or_default();
+            Ok((class.getattr("listed")?, (rows.to_vec(), batch).into_pyobject(py)?))
         }
     }
 
@@ -122,15 +121,14 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Given {
             let PyPart { part, guard } = part.get();
             return Ok(Self { part: part.clone(), guard: guard.as_ref().map(|guard| guard.clone_ref(py)) });
         }
-        let part = match given.cast::<PyString>() {
-            Ok(text) => text.to_str()?.parse(),
-            Err(_) => {
-                let (index, count) = given.extract::<(usize, usize)>().map_err(|_| {
-                    PyTypeError::new_err("a part is a gristmill.Part, (index, count) or \"index/count\"")
-                })?;
-                let part = Part::of(index, count);
-                part.check().map(|()| part)
-            }
+        let part = if let Ok(text) = given.cast::<PyString>() {
+            text.to_str()?.parse()
+        } else {
+            let (index, count) = given
+                .extract::<(usize, usize)>()
+                .map_err(|_| PyTypeError::new_err("a part is a gristmill.Part, (index, count) or \"index/count\""))?;
+            let part = Part::of(index, count);
+            part.check().map(|()| part)
         };
         part.map(|part| Self { part, guard: None }).or_raise(py)
     }

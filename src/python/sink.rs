@@ -133,10 +133,7 @@ pub(crate) fn sink(
 }
 
 fn with<T>(options: SinkOptions, value: Option<T>, set: impl FnOnce(SinkOptions, T) -> SinkOptions) -> SinkOptions {
-    match value {
-        Some(value) => set(options, value),
-        None => options,
-    }
+    if let Some(value) = value { set(options, value) } else { options }
 }
 
 /// The columns as JSON, in their order.

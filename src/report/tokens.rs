@@ -79,10 +79,7 @@ impl TokenCount {
 }
 
 pub(super) fn arrays(batch: &Element) -> impl Iterator<Item = (&str, &Array)> {
-    batch.iter().filter_map(|(name, value)| match value {
-        Value::Array(array) => Some((name, array)),
-        _ => None,
-    })
+    batch.iter().filter_map(|(name, value)| if let Value::Array(array) = value { Some((name, array)) } else { None })
 }
 
 /// Returns true for an array of segment ids whose segments [`TokenCount`] counts.

@@ -110,11 +110,10 @@ pub(super) fn judge(report: &Report) -> Verdict {
         let rest = (waited - share).max(0.0);
         let next = limits.next().filter(|_| rest >= KEEPS_UP && !is_short && busy.is_none());
         let next = next.map(|(limit, share)| causes::verdict(report, limit, share));
-        return match next {
-            Some(Verdict { text: next, advice, .. }) => {
-                Verdict { advice, ..of("start-up", format!("{text}. After that, {next}")) }
-            }
-            None => of("start-up", format!("{text}. After that, {}", causes::waited(report, rest))),
+        return if let Some(Verdict { text: next, advice, .. }) = next {
+            Verdict { advice, ..of("start-up", format!("{text}. After that, {next}")) }
+        } else {
+            of("start-up", format!("{text}. After that, {}", causes::waited(report, rest)))
         };
     }
     if let Some(share) = busy {

@@ -28,11 +28,10 @@ fn check(weights: &[f64]) -> Result<()> {
     if weights.is_empty() {
         return Err(Error::config("a mix needs at least one component"));
     }
-    match weights.iter().enumerate().find(|(_, w)| !(w.is_finite() && **w > 0.0)) {
-        Some((component, weight)) => {
-            Err(Error::config(format!("mix weight {weight} of component {component} is not a finite number above 0")))
-        }
-        None => Ok(()),
+    if let Some((component, weight)) = weights.iter().enumerate().find(|(_, w)| !(w.is_finite() && **w > 0.0)) {
+        Err(Error::config(format!("mix weight {weight} of component {component} is not a finite number above 0")))
+    } else {
+        Ok(())
     }
 }
 

@@ -49,10 +49,7 @@ impl Compression {
 
 // Formats as `zstd:3`, which `from_str` parses.
 display_as!(Compression, |self, f| {
-    match self.level() {
-        Some(level) => write!(f, "{}:{level}", self.name()),
-        None => f.write_str(self.name()),
-    }
+    if let Some(level) = self.level() { write!(f, "{}:{level}", self.name()) } else { f.write_str(self.name()) }
 });
 
 /// Parses `none`, `zstd`, `zstd:9`, `gzip`, `gzip:9`, `lz4`, `snappy`, `brotli` and `brotli:5`.

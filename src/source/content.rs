@@ -74,13 +74,12 @@ impl Content {
 
     /// Opens a file whose end is read first. One request fetches version and end if a listing gave the size.
     pub(crate) fn open_end(location: &Location, access: Access) -> Result<Self> {
-        match location {
-            Location::Object(url) => {
-                let content = Self::far(url, Object::open_end(url)?)?;
-                content.fetch(std::slice::from_ref(&(content.len().saturating_sub(END)..content.len())));
-                Ok(content)
-            }
-            _ => Self::open(location, access),
+        if let Location::Object(url) = location {
+            let content = Self::far(url, Object::open_end(url)?)?;
+            content.fetch(std::slice::from_ref(&(content.len().saturating_sub(END)..content.len())));
+            Ok(content)
+        } else {
+            Self::open(location, access)
         }
     }
 
@@ -100,10 +99,7 @@ impl Content {
 
     /// Returns the first bytes, at most `bytes` of them.
     pub(crate) fn head(&self, bytes: u64) -> Result<Buffer> {
-        match &self.0 {
-            Kind::Piped => stdin::head(bytes as usize),
-            _ => self.read(0..self.len().min(bytes)),
-        }
+        if let Kind::Piped = &self.0 { stdin::head(bytes as usize) } else { self.read(0..self.len().min(bytes)) }
     }
 
     /// Returns a range of bytes. A mapped file returns a view, without a copy.

@@ -73,10 +73,7 @@ pub(crate) fn zstd(frame: &[u8], length: usize) -> io::Result<Vec<u8>> {
 fn zstd_at_once(frame: &[u8], length: usize) -> io::Result<Vec<u8>> {
     thread_local!(static CONTEXT: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) });
     CONTEXT.with_borrow_mut(|kept| {
-        let context = match kept {
-            Some(context) => context,
-            None => kept.insert(Decompressor::new()?),
-        };
+        let context = if let Some(context) = kept { context } else { kept.insert(Decompressor::new()?) };
         let mut out = Vec::with_capacity(length);
         context.decompress_to_buffer(frame, &mut out)?;
         Ok(out)

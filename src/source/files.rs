@@ -136,10 +136,7 @@ pub(crate) fn locate_below(patterns: impl Patterns, extensions: &[&str]) -> Resu
         }
     }
     files.retain(|(file, _)| !patterns.leaves_out(file.as_ref()));
-    if files.is_empty() {
-        return Err(Error::data("no files: every shard is damaged"));
-    }
-    Ok(files)
+    if files.is_empty() { Err(Error::data("no files: every shard is damaged")) } else { Ok(files) }
 }
 
 /// Expands the braces of a pattern, unless a file with this exact name exists.

@@ -46,10 +46,7 @@ fn stream(data: &[u8]) {
         // A small file can contain a very long text.
         let mut lines = Vec::new();
         while lines.len() < 1000 {
-            match reader.next() {
-                Ok(Some(line)) => lines.push(line.bytes.to_vec()),
-                _ => break,
-            }
+            if let Ok(Some(line)) = reader.next() { lines.push(line.bytes.to_vec()) } else { break }
         }
         lines
     };

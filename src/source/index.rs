@@ -132,10 +132,7 @@ impl Chunk {
 
 /// Returns true if the line that starts here contains only white space. Inspects one byte of most lines.
 fn is_blank(bytes: &[u8]) -> bool {
-    match bytes.iter().find(|&&b| b == b'\n' || !is_space(b)) {
-        Some(&b) => b == b'\n',
-        None => true,
-    }
+    if let Some(&b) = bytes.iter().find(|&&b| b == b'\n' || !is_space(b)) { b == b'\n' } else { true }
 }
 
 /// Returns true for ASCII white space within a line.

@@ -82,10 +82,7 @@ impl Finder {
     }
 
     fn blank(&mut self, start: u64) {
-        match self.keep_blank {
-            true => self.starts.push(start),
-            false => self.blanks += 1,
-        }
+        if self.keep_blank { self.starts.push(start) } else { self.blanks += 1 }
     }
 
     fn finish(mut self) -> LineIndex {

@@ -233,16 +233,12 @@ impl LineReader {
             Error::data(format!("the line is longer than {}", Bytes(limit as u64))).line(self.lines + 1).offset(offset);
         error = error.help("raise `max_line_bytes` if lines of this length are correct");
         loop {
-            match memchr(b'\n', &self.buffer[self.from..self.to]) {
-                Some(at) => {
-                    self.advance(at + 1);
-                    return error;
-                }
-                None => {
-                    self.offset += (self.to - self.from) as u64;
-                    self.from = self.to;
-                }
+            if let Some(at) = memchr(b'\n', &self.buffer[self.from..self.to]) {
+                self.advance(at + 1);
+                return error;
             }
+            self.offset += (self.to - self.from) as u64;
+            self.from = self.to;
             if self.ended || self.fill().is_err() {
                 self.lines += 1;
                 return error;

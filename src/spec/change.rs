@@ -21,15 +21,14 @@ pub(super) fn apply(root: &mut Node, (key, value): &Change) -> Result<()> {
     if key != head && root.field(head).is_some() || head == "executor" {
         return set_path(root, key, value);
     }
-    match key.split_once('.') {
-        Some((stage, parameter)) => {
-            if let Some((name, arguments)) = arguments(root).into_iter().rev().find(|(name, _)| name == stage) {
-                set_argument(arguments, main_argument(&name), parameter, value);
-                return Ok(());
-            }
-            Err(unknown(root, key))
+    if let Some((stage, parameter)) = key.split_once('.') {
+        if let Some((name, arguments)) = arguments(root).into_iter().rev().find(|(name, _)| name == stage) {
+            set_argument(arguments, main_argument(&name), parameter, value);
+            return Ok(());
         }
-        None => set_bare(root, key, value),
+        Err(unknown(root, key))
+    } else {
+        set_bare(root, key, value)
     }
 }
 
@@ -149,19 +148,17 @@ impl Node {
 fn unknown(root: &mut Node, key: &str) -> Error {
     let mut known = Vec::new();
     for (name, arguments) in arguments(root) {
-        match &arguments.value {
-            Tree::Map(fields) => {
-                known.extend(fields.iter().flat_map(|f| [f.key.clone(), format!("{name}.{}", f.key)]));
-            }
-            _ => known.extend(main_argument(&name).map(str::to_owned)),
+        if let Tree::Map(fields) = &arguments.value {
+            known.extend(fields.iter().flat_map(|f| [f.key.clone(), format!("{name}.{}", f.key)]));
+        } else {
+            known.extend(main_argument(&name).map(str::to_owned))
         }
     }
     let error = Error::config(format!("no stage has a parameter `{key}`"));
-    match nearest(key, known.iter().map(String::as_str)) {
-        Some(name) => error.help(format!("did you mean `{name}`?")),
-        None => {
-            error.help("name a parameter in the file, STAGE.PARAMETER, or a path such as stages[1].tokenise.max_len")
-        }
+    if let Some(name) = nearest(key, known.iter().map(String::as_str)) {
+        error.help(format!("did you mean `{name}`?"))
+    } else {
+        error.help("name a parameter in the file, STAGE.PARAMETER, or a path such as stages[1].tokenise.max_len")
     }
 }
 

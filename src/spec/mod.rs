@@ -317,10 +317,7 @@ fn unreadable(error: std::io::Error, path: &Path) -> Error {
     let absent = error.kind() == std::io::ErrorKind::NotFound;
     let near = absent.then(|| chain::similar_file(path)).flatten();
     let error = Error::io(error, path);
-    match near {
-        Some(name) => error.help(format!("did you mean `{name}`?")),
-        None => error,
-    }
+    if let Some(name) = near { error.help(format!("did you mean `{name}`?")) } else { error }
 }
 
 /// Makes an error if a file is data by its ending, and by its content if a pipeline could have that ending.
@@ -360,10 +357,7 @@ fn tree(wire: &Wire) -> Result<Node> {
 
 /// Adds the file, unless the error is about another.
 fn in_file(error: Error, wire: &Wire) -> Error {
-    match &wire.file {
-        Some(file) => error.path(file),
-        None => error,
-    }
+    if let Some(file) = &wire.file { error.path(file) } else { error }
 }
 
 impl TryFrom<Wire> for Pipeline {

@@ -191,12 +191,11 @@ pub(crate) fn bad_records(list: &[Node]) -> Option<BadRecords> {
     list.iter().find_map(|node| {
         let (name, _, args) = variant(node).ok()?;
         // The stage reports errors in its arguments.
-        match name.as_str() {
-            BORDER => Some(border(&args).ok()?.bad).filter(|bad| *bad != BadRecords::Error),
-            _ => {
-                let entry = stages().find(|entry| entry.name == name)?;
-                entry.policy?(&Fields::of(&args, entry.about).ok()?).ok()
-            }
+        if name == BORDER {
+            Some(border(&args).ok()?.bad).filter(|bad| *bad != BadRecords::Error)
+        } else {
+            let entry = stages().find(|entry| entry.name == name)?;
+            entry.policy?(&Fields::of(&args, entry.about).ok()?).ok()
         }
     })
 }

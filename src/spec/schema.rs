@@ -114,10 +114,7 @@ fn value(kind: &Kind) -> Value {
         Kind::Memory => either(vec![json!({"type": "string", "pattern": MEMORY}), integer(0, u64::MAX)]),
         Kind::List(item) => {
             let list = json!({"type": "array", "items": value(item)});
-            match bare(item) {
-                Some(one) => either(vec![one, list]),
-                None => list,
-            }
+            if let Some(one) = bare(item) { either(vec![one, list]) } else { list }
         }
         Kind::Map(item) => json!({"type": "object", "additionalProperties": value(item)}),
         Kind::Section(about) => section(about),

@@ -101,10 +101,7 @@ arguments! {
 
 fn lanes_of_parts(args: LanesArgs, at: &Site<'_>) -> Result<Chain> {
     let parts: Vec<_> = parts(&args.parts, at)?.into_iter().map(Chain::into_iter).collect();
-    if parts.is_empty() {
-        return Err(at.error("needs at least one part"));
-    }
-    Ok(Chain::Lanes(parts, args.count.0))
+    if parts.is_empty() { Err(at.error("needs at least one part")) } else { Ok(Chain::Lanes(parts, args.count.0)) }
 }
 
 arguments! {
@@ -175,10 +172,7 @@ fn random_access(parts: Vec<Chain>) -> Result<Vec<BoxMap<Element>>, Vec<BoxIter<
     if parts.iter().any(|part| !matches!(part, Chain::Map(_))) {
         return Err(parts.into_iter().map(Chain::into_iter).collect());
     }
-    let map = |part| match part {
-        Chain::Map(ds) => Some(ds),
-        _ => None,
-    };
+    let map = |part| if let Chain::Map(ds) = part { Some(ds) } else { None };
     Ok(parts.into_iter().filter_map(map).collect())
 }
 

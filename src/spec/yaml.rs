@@ -107,10 +107,7 @@ impl<'a> Reader<'a> {
 }
 
 fn no_tag(tag: Option<&Tag>, span: Span) -> Result<()> {
-    match tag {
-        Some(tag) => Err(error(span, &format!("the tag {tag} is not read"))),
-        None => Ok(()),
-    }
+    if let Some(tag) = tag { Err(error(span, &format!("the tag {tag} is not read"))) } else { Ok(()) }
 }
 
 fn error(span: Span, message: &str) -> Error {
@@ -147,10 +144,7 @@ fn integer(text: &str) -> Option<i64> {
     if let Some(hex) = text.strip_prefix("0x") {
         return unsigned(hex, 16);
     }
-    if let Some(octal) = text.strip_prefix("0o") {
-        return unsigned(octal, 8);
-    }
-    text.parse().ok()
+    if let Some(octal) = text.strip_prefix("0o") { unsigned(octal, 8) } else { text.parse().ok() }
 }
 
 fn unsigned(digits: &str, radix: u32) -> Option<i64> {

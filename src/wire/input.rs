@@ -125,12 +125,11 @@ impl<'a> In<'a> {
     /// is at most the number of words.
     #[inline]
     pub(crate) fn claim(&mut self, count: usize) -> Result<()> {
-        match self.claims.checked_sub(count as u64) {
-            Some(rest) => {
-                self.claims = rest;
-                Ok(())
-            }
-            None => Err(self.damaged(format!("{count} values are announced, and there is room for {}", self.claims))),
+        if let Some(rest) = self.claims.checked_sub(count as u64) {
+            self.claims = rest;
+            Ok(())
+        } else {
+            Err(self.damaged(format!("{count} values are announced, and there is room for {}", self.claims)))
         }
     }
 
@@ -160,12 +159,11 @@ impl<'a> In<'a> {
 
     /// Deducts decoded bytes from the budget. A writer never uses the bytes of a value twice.
     fn spend(&mut self, len: usize, at: u64) -> Result<()> {
-        match self.copies.checked_sub(len) {
-            Some(rest) => {
-                self.copies = rest;
-                Ok(())
-            }
-            None => Err(self.damaged(format!("{len} bytes at {at}, again"))),
+        if let Some(rest) = self.copies.checked_sub(len) {
+            self.copies = rest;
+            Ok(())
+        } else {
+            Err(self.damaged(format!("{len} bytes at {at}, again")))
         }
     }
 
@@ -207,10 +205,7 @@ impl<'a> In<'a> {
     #[inline]
     pub(super) fn structure(&mut self) -> Result<Fields> {
         let id = self.length()?;
-        let fields = match self.structures.get(id) {
-            Some(fields) => fields.clone(),
-            None => self.define(id)?,
-        };
+        let fields = if let Some(fields) = self.structures.get(id) { fields.clone() } else { self.define(id)? };
         self.claim(fields.len())?;
         Ok(fields)
     }

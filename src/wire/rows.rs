@@ -145,10 +145,7 @@ impl Run {
     #[cold]
     pub(super) fn need(&self, element: &Element) -> usize {
         let mut out = Out::measure();
-        match self.layout.begin(&mut out, self.kind, element) {
-            Ok(_) => out.used(),
-            Err(_) => usize::MAX,
-        }
+        if self.layout.begin(&mut out, self.kind, element).is_ok() { out.used() } else { usize::MAX }
     }
 }
 

@@ -149,10 +149,7 @@ pub(super) fn write_structure<'f>(
     out: &mut Out<'_>,
     fields: impl ExactSizeIterator<Item = (&'f str, Tag)> + Clone,
 ) -> Result<(), Stop> {
-    match out.structures.find(fields.clone()) {
-        Some(id) => out.word(id as u64),
-        None => define(out, fields),
-    }
+    if let Some(id) = out.structures.find(fields.clone()) { out.word(id as u64) } else { define(out, fields) }
 }
 
 #[cold]

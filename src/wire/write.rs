@@ -148,12 +148,11 @@ impl<'a> ChunkWriter<'a> {
     fn push_error(&mut self, error: &Error, whole: Option<u64>) -> Result<(), Full> {
         let told = told(error);
         let written = self.record(whole.unwrap_or(1), |out| {
-            match whole {
-                None => out.word(u64::from(ERROR))?,
-                Some(indices) => {
-                    out.word(u64::from(WHOLE_ERROR))?;
-                    out.word(indices)?;
-                }
+            if let Some(indices) = whole {
+                out.word(u64::from(WHOLE_ERROR))?;
+                out.word(indices)?;
+            } else {
+                out.word(u64::from(ERROR))?
             }
             out.text(&told)
         });

@@ -152,10 +152,7 @@ impl Plan {
     pub(crate) fn check_cfg(&self, bytes: u64, largest: Option<&str>) -> Result<()> {
         let heap = self.share(self.start_workers);
         let needed = bytes.saturating_mul(2).saturating_add(self.needs.loaded_bytes);
-        if needed <= heap {
-            return Ok(());
-        }
-        Err(self.too_large(bytes, needed, heap, largest))
+        if needed <= heap { Ok(()) } else { Err(self.too_large(bytes, needed, heap, largest)) }
     }
 
     /// Returns the heap bytes of each of `workers` workers.

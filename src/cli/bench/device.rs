@@ -90,10 +90,7 @@ impl Device {
             #[cfg(feature = "pjrt")]
             Self::Pjrt(device, step_time) => {
                 let device = Pjrt::new(device.clone());
-                Running::Pjrt(match step_time {
-                    Some(step_time) => device.emulate(*step_time),
-                    None => device,
-                })
+                Running::Pjrt(if let Some(step_time) = step_time { device.emulate(*step_time) } else { device })
             }
         }
     }

@@ -160,10 +160,7 @@ fn tell(args: &Args, bench: &Bench) -> Result<()> {
 
 /// Makes the error of a sweep in which every point failed: their common error, or a reference to the rows.
 fn failed(mut errors: Vec<Error>) -> Error {
-    let first = match errors.is_empty() {
-        true => Error::config("nothing was measured"),
-        false => errors.swap_remove(0),
-    };
+    let first = if errors.is_empty() { Error::config("nothing was measured") } else { errors.swap_remove(0) };
     match errors.iter().all(|error| error.message() == first.message()) {
         true => first,
         false => Error::new(first.kind(), "no point of the sweep could be measured").help("each row has its reason"),

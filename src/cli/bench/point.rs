@@ -131,10 +131,7 @@ pub(super) fn apart(number: usize, beside: Beside) -> Result<Measured> {
         Ok(Ok(measured)) => Ok(measured),
         Ok(Err(Failure { kind, message, help })) => {
             let error = Error::new(kind, message);
-            Err(match help {
-                Some(help) => error.help(help),
-                None => error,
-            })
+            Err(if let Some(help) = help { error.help(help) } else { error })
         }
         Err(_) => Err(worker(format!("its process died: {status}"))
             .help("its output is above; if memory ran out, use a smaller batch or buffer")),

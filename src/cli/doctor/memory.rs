@@ -113,10 +113,7 @@ fn huge_pages(host: &Host) -> Option<Check> {
         Some(behind.split_once(']')?.0.to_owned())
     };
     let (mode, defrag) = (chosen("enabled")?, chosen("defrag"));
-    let found = match &defrag {
-        Some(defrag) => format!("{mode}; when none is free: {defrag}"),
-        None => mode.clone(),
-    };
+    let found = if let Some(defrag) = &defrag { format!("{mode}; when none is free: {defrag}") } else { mode.clone() };
     let stalls = mode == "always" && defrag.as_deref() == Some("always");
     Some(
         Check::good("huge pages", found)

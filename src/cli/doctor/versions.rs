@@ -37,10 +37,7 @@ fn system(host: &Host) -> Check {
     let libc = super::libc::version();
     let container = host.container().map(|container| format!("{container:?}"));
     let parts = [
-        Some(match &kernel {
-            Some(kernel) => format!("Linux {kernel}"),
-            None => std::env::consts::OS.to_owned(),
-        }),
+        Some(if let Some(kernel) = &kernel { format!("Linux {kernel}") } else { std::env::consts::OS.to_owned() }),
         Some(std::env::consts::ARCH.to_owned()),
         libc.clone(),
         container.as_ref().map(|container| format!("in a container of {container}")),
@@ -83,10 +80,7 @@ fn count(folder: &Path, is_one: impl Fn(&str) -> bool) -> u64 {
 #[cfg(feature = "pjrt")]
 fn plugins(python: Option<&python::Packages>) -> Option<Check> {
     use crate::device::{discover, site_packages};
-    let folders = match python {
-        Some(python) => python.site_packages.clone(),
-        None => site_packages(),
-    };
+    let folders = if let Some(python) = python { python.site_packages.clone() } else { site_packages() };
     let found = discover(folders);
     let lines: Vec<String> =
         found.iter().map(|plugin| format!("{} ({})", plugin.name, plugin.path.display())).collect();

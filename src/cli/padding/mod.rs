@@ -93,10 +93,7 @@ struct Bar {
 
 impl Bar {
     fn range(&self) -> String {
-        match self.to {
-            Some(to) => format!("{}–{to}", self.from),
-            None => format!("from {}", self.from),
-        }
+        if let Some(to) = self.to { format!("{}–{to}", self.from) } else { format!("from {}", self.from) }
     }
 }
 

@@ -91,15 +91,14 @@ fn first(stream: &UnixStream) -> Result<Frame> {
 fn next(from: &mut impl BufRead) -> Result<Option<Frame>> {
     let mut line = Vec::new();
     from.take(MOST_BYTES).read_until(b'\n', &mut line).map_err(Error::of_io)?;
-    match line.last() {
-        Some(b'\n') => {
-            let frame = serde_json::from_slice(&line);
-            frame.map(Some).map_err(|e| {
-                let error = Error::new(ErrorKind::Io, format!("the run uses another protocol: {e}"));
-                error.help("look at it with the version of gristmill that it runs")
-            })
-        }
-        _ => Ok(None),
+    if let Some(b'\n') = line.last() {
+        let frame = serde_json::from_slice(&line);
+        frame.map(Some).map_err(|e| {
+            let error = Error::new(ErrorKind::Io, format!("the run uses another protocol: {e}"));
+            error.help("look at it with the version of gristmill that it runs")
+        })
+    } else {
+        Ok(None)
     }
 }
 

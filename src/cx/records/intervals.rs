@@ -134,10 +134,7 @@ impl Intervals {
                 return;
             }
             let oldest = self.levels[level].drain(..TOGETHER).reduce(Interval::with);
-            match self.levels.get_mut(level + 1) {
-                Some(next) => next.extend(oldest),
-                None => return,
-            }
+            if let Some(next) = self.levels.get_mut(level + 1) { next.extend(oldest) } else { return }
         }
     }
 }

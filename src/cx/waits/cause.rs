@@ -219,36 +219,32 @@ impl Caused {
         let queued = holds.between(begin, begun, |hold, time| self.count(hold.cause, time));
         self.count(Cause::Queue, queued);
         let done = made.done.clamp(begun, end);
-        match made.lost {
-            Some((_, died)) => {
-                let died = died.clamp(begun, done);
-                self.count(Cause::Evaluation, died - begun);
-                self.count(Cause::Death, done - died);
+        if let Some((_, died)) = made.lost {
+            let died = died.clamp(begun, done);
+            self.count(Cause::Evaluation, died - begun);
+            self.count(Cause::Death, done - died);
+        } else {
+            // The time of its waits within the evaluation is unknown, so they are spread evenly over it.
+            let (time, (store, lock)) = (done - begun, made.off.within(made.took()));
+            let store = part_of(time, store, made.took());
+            let lock = part_of(time, lock, made.took()).min(time - store);
+            self.count(Cause::Store, store);
+            self.count(Cause::Lock, lock);
+            let rest = time - store - lock;
+            if awaited.holds_up {
+                self.account.count_held_up(made.slowest.and_then(|group| group.stage), rest)
+            } else {
+                // With memory for every worker, the chunk would have been begun sooner.
+                let mut idle = Duration::ZERO;
+                holds.between(begun, done, |hold, time| {
+                    idle += if hold.cause == Cause::Memory { time.mul_f64(hold.idle) } else { Duration::ZERO };
+                });
+                let memory = part_of(rest, idle, time);
+                self.count(Cause::Memory, memory);
+                self.count(Cause::Evaluation, rest - memory);
             }
-            None => {
-                // The time of its waits within the evaluation is unknown, so they are spread evenly over it.
-                let (time, (store, lock)) = (done - begun, made.off.within(made.took()));
-                let store = part_of(time, store, made.took());
-                let lock = part_of(time, lock, made.took()).min(time - store);
-                self.count(Cause::Store, store);
-                self.count(Cause::Lock, lock);
-                let rest = time - store - lock;
-                match awaited.holds_up {
-                    true => self.account.count_held_up(made.slowest.and_then(|group| group.stage), rest),
-                    false => {
-                        // With memory for every worker, the chunk would have been begun sooner.
-                        let mut idle = Duration::ZERO;
-                        holds.between(begun, done, |hold, time| {
-                            idle += if hold.cause == Cause::Memory { time.mul_f64(hold.idle) } else { Duration::ZERO };
-                        });
-                        let memory = part_of(rest, idle, time);
-                        self.count(Cause::Memory, memory);
-                        self.count(Cause::Evaluation, rest - memory);
-                    }
-                }
-                if !store.is_zero() {
-                    self.account.store.add(StoreUse::of(&made.off));
-                }
+            if !store.is_zero() {
+                self.account.store.add(StoreUse::of(&made.off));
             }
         }
         self.busy = !awaited.idle;

@@ -97,14 +97,13 @@ fn length(column: &str, value: &Value) -> Result<u64> {
 }
 
 fn number(column: &str, value: &Value) -> Result<f64> {
-    let number = match value {
-        Value::Array(array) => {
-            array.as_i64().map(|x| x as f64).or_else(|| match (array.size(), array.as_slice::<f64>()) {
-                (1, Ok(one)) => Some(one[0]),
-                _ => array.as_slice::<f32>().ok().filter(|s| s.len() == 1).map(|one| one[0].into()),
-            })
-        }
-        _ => None,
+    let number = if let Value::Array(array) = value {
+        array.as_i64().map(|x| x as f64).or_else(|| match (array.size(), array.as_slice::<f64>()) {
+            (1, Ok(one)) => Some(one[0]),
+            _ => array.as_slice::<f32>().ok().filter(|s| s.len() == 1).map(|one| one[0].into()),
+        })
+    } else {
+        None
     };
     number.ok_or_else(|| wrong(column, "one number", value))
 }

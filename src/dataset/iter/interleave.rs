@@ -169,12 +169,11 @@ impl<L: OpenLane> DatasetIterator for IterInterleaveIter<L> {
             if let Some((lane, iter)) = &mut self.slots[slot] {
                 let next = self.lanes.enter(*lane, self.stage, cx, |cx| iter.next(cx));
                 self.advance();
-                match next? {
-                    Some(element) => {
-                        cx.produced(self.stage, 1, 0);
-                        return Ok(Some(element));
-                    }
-                    None => self.slots[slot] = None,
+                if let Some(element) = next? {
+                    cx.produced(self.stage, 1, 0);
+                    return Ok(Some(element));
+                } else {
+                    self.slots[slot] = None
                 }
             } else if self.next_lane < self.count {
                 self.open_next(cx)?;

@@ -109,12 +109,11 @@ impl<I: DatasetIterator> IterWindowShuffleIter<I> {
             self.start = self.parent.state();
         }
         while self.filling.len() < self.window {
-            match self.parent.next(cx)? {
-                Some(element) => {
-                    self.filling.push(element);
-                    self.members.fill(self.filling.len(), cx.element());
-                }
-                None => break,
+            if let Some(element) = self.parent.next(cx)? {
+                self.filling.push(element);
+                self.members.fill(self.filling.len(), cx.element());
+            } else {
+                break;
             }
         }
         let seed = self.seed.wrapping_add(self.number as u32);

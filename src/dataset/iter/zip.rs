@@ -94,13 +94,12 @@ impl<P: Passes> DatasetIterator for IterZipIter<P> {
         }
         self.stop = row.is_none();
         cx.produced(self.stage, u64::from(!self.stop), 0);
-        match (self.length, reads.shorter, reads.longer) {
-            (ZipLength::Equal, Some(shorter), Some(longer)) => {
-                let text = format!("zip argument {shorter} is shorter than argument {longer}");
-                let error = Error::data(text).help("zip to the shortest if that is intended");
-                Err(cx.blame(self.stage, "zip", error))
-            }
-            _ => Ok(row),
+        if let (ZipLength::Equal, Some(shorter), Some(longer)) = (self.length, reads.shorter, reads.longer) {
+            let text = format!("zip argument {shorter} is shorter than argument {longer}");
+            let error = Error::data(text).help("zip to the shortest if that is intended");
+            Err(cx.blame(self.stage, "zip", error))
+        } else {
+            Ok(row)
         }
     }
 

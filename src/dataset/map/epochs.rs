@@ -5,10 +5,7 @@ use crate::error::{Error, Result};
 /// Splits a global index into its epoch and the index in that epoch; `None` if an epoch has no elements.
 #[inline]
 pub(super) fn split(index: u64, len: u64) -> Option<(u64, u64)> {
-    if index < len {
-        return Some((0, index));
-    }
-    Some((index.checked_div(len)?, index % len))
+    if index < len { Some((0, index)) } else { Some((index.checked_div(len)?, index % len)) }
 }
 
 /// Returns the global index of element `at` of `epoch`, with `len` elements per epoch.

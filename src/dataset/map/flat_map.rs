@@ -38,10 +38,7 @@ struct Open<U> {
 impl<U> Open<U> {
     /// Takes the content of `slot`: a piece, or nothing. Returns `None` if the piece was already taken.
     fn take(&mut self, slot: usize) -> Option<Option<U>> {
-        match self.pieces.get_mut(slot) {
-            None => Some(None),
-            Some(piece) => piece.take().map(Some),
-        }
+        if let Some(piece) = self.pieces.get_mut(slot) { piece.take().map(Some) } else { Some(None) }
     }
 }
 
@@ -132,16 +129,15 @@ where
         let fan_out = self.max_fan_out as u64;
         let Some(element) = index.checked_div(fan_out) else { return Ok(None) };
         let slot = (index % fan_out) as usize;
-        let piece = match self.known(element, slot) {
-            Some(piece) => piece,
-            None => {
-                let mut open = Open { element, pieces: self.pieces(element, cx)? };
-                let piece = open.take(slot).flatten();
-                if let Some(mut lane) = self.open.mine() {
-                    *lane = Some(open);
-                }
-                piece
+        let piece = if let Some(piece) = self.known(element, slot) {
+            piece
+        } else {
+            let mut open = Open { element, pieces: self.pieces(element, cx)? };
+            let piece = open.take(slot).flatten();
+            if let Some(mut lane) = self.open.mine() {
+                *lane = Some(open);
             }
+            piece
         };
         if piece.is_some() {
             cx.produced(self.stage, 1, 0);

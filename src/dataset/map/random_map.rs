@@ -75,10 +75,7 @@ impl Draws {
 
     #[inline]
     fn element(&self, index: u64) -> Result<ElementRng> {
-        match self.key {
-            Some(key) => Ok(key.element(index, 0)),
-            None => Err(self.no_seed()),
-        }
+        if let Some(key) = self.key { Ok(key.element(index, 0)) } else { Err(self.no_seed()) }
     }
 
     #[cold]

@@ -91,10 +91,7 @@ impl MapDataset for Range {
 
     #[inline]
     fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<i64>> {
-        if self.len == 0 {
-            return Ok(None);
-        }
-        Ok(Some(cx.timed(StageId(0), || self.number(index % self.len))))
+        if self.len == 0 { Ok(None) } else { Ok(Some(cx.timed(StageId(0), || self.number(index % self.len)))) }
     }
 
     fn get_many(&self, indices: &[u64], cx: &mut Cx) -> Many<i64> {

@@ -39,10 +39,7 @@ impl Order for ShuffleOrder {
     }
     #[inline]
     fn place(&self, index: u64) -> Result<Option<u64>> {
-        match &self.epochs {
-            Some(epochs) => Ok(Some(epochs.get(index))),
-            None => self.seed.get().map(|_| None),
-        }
+        if let Some(epochs) = &self.epochs { Ok(Some(epochs.get(index))) } else { self.seed.get().map(|_| None) }
     }
     fn places<'a>(&self, indices: &'a [u64]) -> Option<Cow<'a, [u64]>> {
         let mut places = indices.to_vec();

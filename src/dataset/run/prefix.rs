@@ -241,10 +241,7 @@ impl<D: MapDataset<Item: Send + 'static> + 'static, G: Gather<D::Item>> Prefix<D
     #[cold]
     fn placed(&self, error: Error) -> Error {
         let index = error.element_index().filter(|_| error.kind() == ErrorKind::Data && error.file().is_none());
-        match index.and_then(|index| self.roots.place_of(index)) {
-            Some(place) => error.of(&place),
-            None => error,
-        }
+        if let Some(place) = index.and_then(|index| self.roots.place_of(index)) { error.of(&place) } else { error }
     }
 
     /// Skips a bad record if the policy allows it.

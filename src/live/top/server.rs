@@ -166,8 +166,5 @@ impl Viewer {
 fn command() -> String {
     let words: Vec<_> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let line = words.join(" ");
-    match line.char_indices().nth(MOST_LETTERS) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
+    if let Some((end, _)) = line.char_indices().nth(MOST_LETTERS) { format!("{}…", &line[..end]) } else { line }
 }

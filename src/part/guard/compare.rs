@@ -232,13 +232,12 @@ pub(crate) fn last_words(said: &[Option<String>]) -> Result<Vec<(usize, u64)>> {
 /// Returns an error for the first host that has failed.
 fn failures<'a>(mut statements: impl Iterator<Item = (usize, &'a Statement)>) -> Result<()> {
     let failed = statements.find_map(|(host, s)| Some((host, s.batches, s.failed.as_deref()?)));
-    match failed {
-        None => Ok(()),
-        Some((host, batch, error)) => {
-            let text = format!("host {host} has failed at batch {batch}: {error}");
-            Err(Error::new(ErrorKind::Worker, text)
-                .help("fix the error on the named host; the other hosts stopped because of it"))
-        }
+    if let Some((host, batch, error)) = failed {
+        let text = format!("host {host} has failed at batch {batch}: {error}");
+        Err(Error::new(ErrorKind::Worker, text)
+            .help("fix the error on the named host; the other hosts stopped because of it"))
+    } else {
+        Ok(())
     }
 }
 

@@ -99,20 +99,14 @@ fn list(items: &[Value]) -> Result<ArrayRef> {
     match items.iter().find(|item| !matches!(item, Value::Null)) {
         None => Ok(Arc::new(NullArray::new(items.len()))),
         Some(Value::Str(_)) => Ok(Arc::new(
-            each(items, |item| match item {
-                Value::Str(text) => Some(&**text),
-                _ => None,
-            })?
-            .into_iter()
-            .collect::<StringArray>(),
+            each(items, |item| if let Value::Str(text) = item { Some(&**text) } else { None })?
+                .into_iter()
+                .collect::<StringArray>(),
         )),
         Some(Value::Bytes(_)) => Ok(Arc::new(
-            each(items, |item| match item {
-                Value::Bytes(bytes) => Some(bytes.as_bytes()),
-                _ => None,
-            })?
-            .into_iter()
-            .collect::<BinaryArray>(),
+            each(items, |item| if let Value::Bytes(bytes) = item { Some(bytes.as_bytes()) } else { None })?
+                .into_iter()
+                .collect::<BinaryArray>(),
         )),
         Some(Value::Array(first)) => ragged(items, first.dtype()),
         Some(other) => Err(Error::unsupported(format!("a column of entries that are each a {}", other.kind()))),

@@ -164,12 +164,11 @@ impl Rows {
         let (mut names, mut places) = (Vec::<Name>::new(), Vec::new());
         for (at, field) in schema.fields().iter().enumerate() {
             // If two columns have one name, the last is read, in the place of the first.
-            match names.iter().position(|name| name == field.name()) {
-                Some(first) => places[first] = at,
-                None => {
-                    names.push(Name::new(field.name()));
-                    places.push(at);
-                }
+            if let Some(first) = names.iter().position(|name| name == field.name()) {
+                places[first] = at
+            } else {
+                names.push(Name::new(field.name()));
+                places.push(at);
             }
         }
         let firsts = Firsts::of(batches.iter().map(|batch| batch.num_rows() as u64))?;

@@ -124,10 +124,7 @@ impl Columns {
         let kept = records.chunks.first().map_or(Duration::MAX, |first| first.begun);
         for column in &mut self.all {
             for (stage, work) in report.stages.iter().zip(&column.work) {
-                match stage.place {
-                    Place::Threads => column.threads += work / threads,
-                    _ => column.reader += work,
-                }
+                if let Place::Threads = stage.place { column.threads += work / threads } else { column.reader += work }
             }
         }
         // Chunks give the busy time of threads more precisely than intervals.

@@ -56,10 +56,7 @@ fn calls_scale(most: u64) -> (impl Fn(u64) -> f64, Ticks) {
 /// Returns the labels of the median and of the 99th percentile.
 fn marks(p50: f64, p99: f64) -> String {
     let mark = |at: f64, name: &str| format!("<b style=\"left:{:.2}%\">{name}</b>", 100.0 * at.min(0.97));
-    match p99 - p50 < CLOSE {
-        true => mark(p99.min(0.92), "p50, p99"),
-        false => mark(p50, "p50") + &mark(p99, "p99"),
-    }
+    if p99 - p50 < CLOSE { mark(p99.min(0.92), "p50, p99") } else { mark(p50, "p50") + &mark(p99, "p99") }
 }
 
 #[cfg(test)]

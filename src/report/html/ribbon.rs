@@ -107,8 +107,5 @@ fn text(x: u32, y: u32, class: &str, text: &str) -> String {
 
 /// Returns a text of at most `letters` letters; `…` replaces the rest.
 fn shortened(text: &str, letters: usize) -> String {
-    match text.char_indices().nth(letters) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    if let Some((end, _)) = text.char_indices().nth(letters) { format!("{}…", &text[..end]) } else { text.to_owned() }
 }

@@ -94,11 +94,10 @@ pub(super) fn tracks(report: &Report, columns: &Columns) -> Vec<Track> {
         ));
     }
     if report.execution.threads > 0 {
-        let (what, number) = match &report.workers {
-            Some(workers) => {
-                ("workers", format!("{} with {} threads", workers.workers.len(), report.execution.threads))
-            }
-            None => ("threads", report.execution.threads.to_string()),
+        let (what, number) = if let Some(workers) = &report.workers {
+            ("workers", format!("{} with {} threads", workers.workers.len(), report.execution.threads))
+        } else {
+            ("threads", report.execution.threads.to_string())
         };
         let busy = format!("{number} · {} busy", whole(mean(|column| column.threads)));
         tracks.push(line(what, busy, svg::area("work", &share(|column| column.threads)), up_to("100 %")));

@@ -127,10 +127,7 @@ impl Walk<'_> {
             let size = self.bytes.len() as u64;
             Head::at(self.file, end, size).map_or(true, |head| head.kind == PADDING)
         };
-        if !fits || !behind() {
-            return None;
-        }
-        Index::of_footer(self.content, chunk.begin, end).ok()
+        if !fits || !behind() { None } else { Index::of_footer(self.content, chunk.begin, end).ok() }
     }
 }
 

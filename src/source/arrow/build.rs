@@ -82,10 +82,7 @@ fn column(kind: &Kind, values: &[&Value]) -> Result<ArrayRef, Refused> {
         }
         Kind::Number(dtype) => numbers(kind, *dtype, values)?,
         Kind::Text => {
-            let texts = each(kind, values, |value| match value {
-                Value::Str(text) => Some(&**text),
-                _ => None,
-            })?;
+            let texts = each(kind, values, |value| if let Value::Str(text) = value { Some(&**text) } else { None })?;
             offsets(texts.iter().map(|text| text.map_or(0, str::len)))?;
             Arc::new(texts.into_iter().collect::<StringArray>())
         }
@@ -123,10 +120,7 @@ fn column(kind: &Kind, values: &[&Value]) -> Result<ArrayRef, Refused> {
             list(items.field("item").map_err(|e| (0, e))?, offsets, child, validity(&lists))?
         }
         Kind::Tree(fields) => {
-            let trees = each(kind, values, |value| match value {
-                Value::Tree(tree) => Some(tree),
-                _ => None,
-            })?;
+            let trees = each(kind, values, |value| if let Value::Tree(tree) = value { Some(tree) } else { None })?;
             let (children, nulls) = (columns(fields, &trees)?, validity(&trees));
             let fields = all(fields).map_err(|e| (0, e))?;
             let array = StructArray::try_new_with_length(fields, children, nulls, values.len());
@@ -138,10 +132,7 @@ fn column(kind: &Kind, values: &[&Value]) -> Result<ArrayRef, Refused> {
 /// Returns the number type of items that are times. Elements hold a list of times as an array of these numbers.
 fn times(items: &Kind) -> Option<DType> {
     let Kind::Logical(data_type) = items else { return None };
-    match base(data_type) {
-        Some(Kind::Number(dtype)) => Some(dtype),
-        _ => None,
-    }
+    if let Some(Kind::Number(dtype)) = base(data_type) { Some(dtype) } else { None }
 }
 
 /// Applies `get` to every value; nulls become `None`.

@@ -94,10 +94,7 @@ fn shown(field: &Field) -> String {
     if is_bfloat16(field) {
         text = DType::BF16.to_string();
     }
-    match shape(field) {
-        Some(shape) => format!("{text} of shape {shape:?}"),
-        None => text,
-    }
+    if let Some(shape) = shape(field) { format!("{text} of shape {shape:?}") } else { text }
 }
 
 fn is_text(data_type: &DataType) -> bool {
@@ -221,14 +218,13 @@ fn time_of_both(a: &DataType, b: &DataType) -> Option<DataType> {
 fn merged(a: &Fields, b: &Fields) -> Result<Fields, Conflict> {
     let mut fields: Vec<FieldRef> = a.iter().cloned().collect();
     for field in b {
-        match fields.iter_mut().find(|known| known.name() == field.name()) {
-            Some(known) => {
-                *known = common(known, field).map_err(|mut conflict| {
-                    conflict.path.insert(0, field.name().clone());
-                    conflict
-                })?;
-            }
-            None => fields.push(field.clone()),
+        if let Some(known) = fields.iter_mut().find(|known| known.name() == field.name()) {
+            *known = common(known, field).map_err(|mut conflict| {
+                conflict.path.insert(0, field.name().clone());
+                conflict
+            })?;
+        } else {
+            fields.push(field.clone())
         }
     }
     Ok(fields.into())

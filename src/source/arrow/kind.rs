@@ -132,12 +132,11 @@ pub(super) fn number_field(name: &str, dtype: DType, nullable: bool) -> Field {
 fn merged(a: Vec<(Name, Kind)>, b: Vec<(Name, Kind)>) -> Result<Vec<(Name, Kind)>> {
     let mut fields = a;
     for (name, kind) in b {
-        match fields.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, known)) => {
-                let before = std::mem::replace(known, Kind::Null);
-                *known = before.and(kind).map_err(|e| within(e, &name))?;
-            }
-            None => fields.push((name, kind)),
+        if let Some((_, known)) = fields.iter_mut().find(|(known, _)| *known == name) {
+            let before = std::mem::replace(known, Kind::Null);
+            *known = before.and(kind).map_err(|e| within(e, &name))?;
+        } else {
+            fields.push((name, kind))
         }
     }
     Ok(fields)

@@ -40,10 +40,7 @@ pub(crate) fn base(data_type: &DataType) -> Option<Kind> {
 pub(crate) fn fixed(data_type: &DataType) -> Option<(DType, Vec<usize>)> {
     let DataType::FixedSizeList(item, size) = data_type else { return None };
     let size = usize::try_from(*size).ok().filter(|&size| size > 0)?;
-    let (dtype, inner) = match number(item) {
-        Some(dtype) => (dtype, Vec::new()),
-        None => fixed(item.data_type())?,
-    };
+    let (dtype, inner) = if let Some(dtype) = number(item) { (dtype, Vec::new()) } else { fixed(item.data_type())? };
     Some((dtype, [vec![size], inner].concat()))
 }
 
@@ -51,10 +48,7 @@ pub(crate) fn fixed(data_type: &DataType) -> Option<(DType, Vec<usize>)> {
 pub(super) fn fixed_type(dtype: DType, sizes: &[usize]) -> Option<DataType> {
     let [size, inner @ ..] = sizes else { return None };
     let size = i32::try_from(*size).ok().filter(|&size| size > 0)?;
-    let item = match inner {
-        [] => number_field("item", dtype, true),
-        _ => item(dtype, inner, false).ok()?,
-    };
+    let item = if inner.is_empty() { number_field("item", dtype, true) } else { item(dtype, inner, false).ok()? };
     Some(DataType::FixedSizeList(item.into(), size))
 }
 
@@ -105,10 +99,7 @@ pub(crate) fn of_word(word: &str) -> Option<DataType> {
     let (first, zone) = inner.split_once(',').map_or((inner, None), |(first, zone)| (first, Some(zone.trim())));
     match (name, zone) {
         ("timestamp", zone) => {
-            let zone = match zone {
-                Some(zone) => Some(zone.strip_prefix("tz=")?.into()),
-                None => None,
-            };
+            let zone = if let Some(zone) = zone { Some(zone.strip_prefix("tz=")?.into()) } else { None };
             Some(Timestamp(unit(first)?, zone))
         }
         ("time32", None) => unit(first).filter(|unit| *unit <= TimeUnit::Millisecond).map(Time32),

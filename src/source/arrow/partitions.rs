@@ -64,12 +64,11 @@ impl Partitions {
     pub(crate) fn column(&self, file: usize, name: &str, rows: usize) -> Option<(FieldRef, ArrayRef)> {
         let at = self.fields.iter().position(|field| field.name() == name)?;
         let (field, value) = (&self.fields[at], self.values.get(file)?.get(at)?.as_deref());
-        let array: ArrayRef = match field.data_type() {
-            DataType::Int64 => {
-                let number = value.and_then(|value| value.parse().ok());
-                Arc::new(std::iter::repeat_n(number, rows).collect::<Int64Array>())
-            }
-            _ => Arc::new(std::iter::repeat_n(value, rows).collect::<StringArray>()),
+        let array: ArrayRef = if let DataType::Int64 = field.data_type() {
+            let number = value.and_then(|value| value.parse().ok());
+            Arc::new(std::iter::repeat_n(number, rows).collect::<Int64Array>())
+        } else {
+            Arc::new(std::iter::repeat_n(value, rows).collect::<StringArray>())
         };
         Some((field.clone(), array))
     }

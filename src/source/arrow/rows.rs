@@ -79,10 +79,7 @@ impl Rows {
     pub(crate) fn push(&mut self, row: &Element) -> Result<Option<RecordBatch>> {
         self.bytes += row.nbytes();
         self.waiting.push(row.clone());
-        if self.waiting.len() < self.most && self.bytes < self.most_bytes {
-            return Ok(None);
-        }
-        self.take()
+        if self.waiting.len() < self.most && self.bytes < self.most_bytes { Ok(None) } else { self.take() }
     }
 
     /// Returns the pending rows as a batch, if there are any.

@@ -182,12 +182,11 @@ pub(crate) trait Spans {
     /// Returns a span with these rows, reusing `latest` if it has them. Drops `latest` before decoding another span.
     fn at_hand<'a>(&self, key: Key, rows: &[Run], latest: &'a mut Latest) -> Result<&'a Held<Span>> {
         let has_all = |held: &Held<Span>| held.is_whole() || each_row(rows).all(|row| held.place(row).is_some());
-        let span = match latest.take().filter(|(known, held)| *known == key && has_all(held)) {
-            Some((_, span)) => {
-                self.note(key, &mut each_row(rows));
-                span
-            }
-            None => self.span(key, rows)?,
+        let span = if let Some((_, span)) = latest.take().filter(|(known, held)| *known == key && has_all(held)) {
+            self.note(key, &mut each_row(rows));
+            span
+        } else {
+            self.span(key, rows)?
         };
         Ok(&latest.insert((key, span)).1)
     }

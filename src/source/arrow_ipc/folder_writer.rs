@@ -72,10 +72,7 @@ impl HuggingFaceWriter {
     /// # Errors
     /// As listed for the type.
     pub fn write(&mut self, row: &Element) -> Result<()> {
-        let current = match &mut self.current {
-            Some(current) => current,
-            None => self.begin()?,
-        };
+        let current = if let Some(current) = &mut self.current { current } else { self.begin()? };
         current.writer.write(row).map_err(|e| e.path(&current.path))?;
         current.bytes += row.nbytes() as u64;
         if current.bytes >= self.file_bytes { self.end() } else { Ok(()) }

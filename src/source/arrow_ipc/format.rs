@@ -25,12 +25,11 @@ pub(in crate::source) const FACTS: Facts = Facts {
 
 /// Returns true for a stream's marker, followed by a header length that fits and is a multiple of 8, as in all streams.
 fn begins_stream(probe: &Probe) -> bool {
-    match *probe.head() {
-        [0xff, 0xff, 0xff, 0xff, a, b, c, d, ..] => {
-            let length = u64::from(u32::from_le_bytes([a, b, c, d]));
-            length > 0 && length.is_multiple_of(8) && length <= probe.size - 8
-        }
-        _ => false,
+    if let [0xff, 0xff, 0xff, 0xff, a, b, c, d, ..] = *probe.head() {
+        let length = u64::from(u32::from_le_bytes([a, b, c, d]));
+        length > 0 && length.is_multiple_of(8) && length <= probe.size - 8
+    } else {
+        false
     }
 }
 

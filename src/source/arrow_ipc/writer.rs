@@ -138,10 +138,7 @@ impl<W: Write> ArrowWriter<W> {
     /// Like `new`, with the columns of another file.
     pub(super) fn with_columns(out: W, options: ArrowWriterOptions, columns: Option<Columns>) -> Result<Self> {
         options.ipc().map_err(|e| Error::config(e.to_string()))?;
-        let columns = match columns {
-            Some(columns) => Some(columns),
-            None => options.columns.columns()?,
-        };
+        let columns = if let Some(columns) = columns { Some(columns) } else { options.columns.columns()? };
         let rows = Rows::new(options.batch_rows, options.batch_bytes, columns);
         Ok(Self { rows, state: State::Waiting(out), options })
     }

@@ -37,12 +37,11 @@ impl Shard {
     /// Opens a file. Without `is_packed`, its name or its first record decides whether records are compressed.
     pub(super) fn open(file: &mut Opening, access: Access, is_packed: Option<bool>) -> Result<Self> {
         let beside = file.path.beside(limits_path);
-        let limits = match content::beside(&beside, access)? {
-            Some(content) => {
-                file.id.hash ^= content.id(&beside).hash.rotate_left(1);
-                Limits::separate(beside.into_path(), &content)?
-            }
-            None => Limits::tail(&file.content)?,
+        let limits = if let Some(content) = content::beside(&beside, access)? {
+            file.id.hash ^= content.id(&beside).hash.rotate_left(1);
+            Limits::separate(beside.into_path(), &content)?
+        } else {
+            Limits::tail(&file.content)?
         };
         let records = if limits.path.is_some() { file.content.len() } else { limits.start };
         let mut shard = Self { records, limits, packed: false };

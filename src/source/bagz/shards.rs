@@ -18,11 +18,10 @@ pub(crate) fn expand(path: &Path) -> Vec<PathBuf> {
         "*" => count_of(path, stem, ending),
         digits => digits.parse().ok(),
     };
-    match count.filter(|count| (1..=MOST).contains(count)) {
-        Some(count) => {
-            (0..count).map(|shard| path.with_file_name(format!("{stem}-{shard:05}-of-{count:05}{ending}"))).collect()
-        }
-        None => vec![path.to_owned()],
+    if let Some(count) = count.filter(|count| (1..=MOST).contains(count)) {
+        (0..count).map(|shard| path.with_file_name(format!("{stem}-{shard:05}-of-{count:05}{ending}"))).collect()
+    } else {
+        vec![path.to_owned()]
     }
 }
 

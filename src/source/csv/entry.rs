@@ -62,10 +62,7 @@ fn options(args: &CsvArgs) -> Result<CsvOptions> {
     let options = args.names.iter().fold(options, CsvOptions::names);
     let options = args.columns.iter().fold(options, CsvOptions::columns);
     let options = args.nulls.iter().fold(options, CsvOptions::nulls);
-    match &args.types {
-        Some(given) => Ok(options.types(types(given)?)),
-        None => Ok(options),
-    }
+    if let Some(given) = &args.types { Ok(options.types(types(given)?)) } else { Ok(options) }
 }
 
 /// A byte, or none if the text is empty.

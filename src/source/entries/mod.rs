@@ -41,13 +41,12 @@ pub(super) fn by_number_or_streams(
 
 /// Refuses lanes for files with random access, because lanes would only change the order.
 fn refuse_lanes(lanes: &Lanes) -> Result<()> {
-    match lanes {
-        Some(node) => {
-            Err(node.error("these files have random access, and lanes are for `.gz`, `.zst` and `.lz4`").help(
-                "omit it, since any position of these files can be read; or name `lanes` as the source, with `parts`",
-            ))
-        }
-        None => Ok(()),
+    if let Some(node) = lanes {
+        Err(node.error("these files have random access, and lanes are for `.gz`, `.zst` and `.lz4`").help(
+            "omit it, since any position of these files can be read; or name `lanes` as the source, with `parts`",
+        ))
+    } else {
+        Ok(())
     }
 }
 

@@ -103,11 +103,10 @@ fn numbers(values: Array, shape: &[usize]) -> Result<Value> {
 
 /// Nests strings in lists, with a level for each dimension of `shape`.
 fn nested(values: &mut impl Iterator<Item = Buffer>, dtype: FeatureType, shape: &[usize]) -> Result<Value> {
-    match shape.split_first() {
-        None => string(values.next().unwrap_or(Buffer::EMPTY), dtype),
-        Some((&rows, inner)) => {
-            Ok(Value::List((0..rows).map(|_| nested(values, dtype, inner)).collect::<Result<_>>()?))
-        }
+    if let Some((&rows, inner)) = shape.split_first() {
+        Ok(Value::List((0..rows).map(|_| nested(values, dtype, inner)).collect::<Result<_>>()?))
+    } else {
+        string(values.next().unwrap_or(Buffer::EMPTY), dtype)
     }
 }
 

@@ -102,10 +102,7 @@ impl Decode for FeatureSpec {
         let fields = Fields::of(node, &FeatureArgs::ABOUT)?;
         let FeatureArgs { dtype, shape, default: values, allow_missing } = FeatureArgs::read(&fields)?;
         fields.finish()?;
-        let mut spec = match shape {
-            Some(shape) => Self::fixed(dtype, &shape),
-            None => Self::variable(dtype),
-        };
+        let mut spec = if let Some(shape) = shape { Self::fixed(dtype, &shape) } else { Self::variable(dtype) };
         if let Some(node) = values {
             spec = spec.default(default(dtype, &node)?);
         }

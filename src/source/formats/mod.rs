@@ -189,10 +189,7 @@ impl Format {
 
     /// Returns the crate feature that the format requires, if any.
     pub const fn feature(self) -> Option<&'static str> {
-        match self.needs() {
-            Some((name, _)) => Some(name),
-            None => None,
-        }
+        if let Some((name, _)) = self.needs() { Some(name) } else { None }
     }
 
     /// Returns true if this build reads the format.

@@ -29,10 +29,7 @@ impl Probe {
     pub(in crate::source) fn new(content: &Content, path: &Path) -> Result<Self> {
         let (path, name, head) = (path.to_owned(), file_name(path).to_lowercase(), content.head(HEAD)?);
         let size = if (head.len() as u64) < HEAD { head.len() as u64 } else { content.len() };
-        let tail = match content.is_piped() {
-            true => Buffer::EMPTY,
-            false => content.read(size.saturating_sub(TAIL)..size)?,
-        };
+        let tail = if content.is_piped() { Buffer::EMPTY } else { content.read(size.saturating_sub(TAIL)..size)? };
         Ok(Self { size, head, tail, path, name })
     }
 

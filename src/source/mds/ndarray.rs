@@ -51,18 +51,14 @@ impl NdArray {
 
     pub(super) fn decode(&self, data: &Buffer) -> Result<Array> {
         let mut at = 0;
-        let dtype = match self.dtype {
-            Some(dtype) => dtype,
-            None => {
-                let code = take(data, &mut at, 1)?[0];
-                let dtype = CODES.iter().find(|(known, _)| *known == code).map(|(_, dtype)| *dtype);
-                dtype.ok_or_else(|| Error::data(format!("code {code} is not a number type")))?
-            }
+        let dtype = if let Some(dtype) = self.dtype {
+            dtype
+        } else {
+            let code = take(data, &mut at, 1)?[0];
+            let dtype = CODES.iter().find(|(known, _)| *known == code).map(|(_, dtype)| *dtype);
+            dtype.ok_or_else(|| Error::data(format!("code {code} is not a number type")))?
         };
-        let shape = match &self.shape {
-            Some(shape) => shape.clone(),
-            None => dims(data, &mut at)?,
-        };
+        let shape = if let Some(shape) = &self.shape { shape.clone() } else { dims(data, &mut at)? };
         let numbers = data.slice(at..data.len()).unwrap_or(Buffer::EMPTY);
         npy::aligned(Array::new(dtype, &shape, numbers)?)
     }

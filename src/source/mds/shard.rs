@@ -42,12 +42,11 @@ impl Shard {
     /// Builds the shard with the file `content`, and checks its length.
     pub(super) fn open(at: Location, content: Content, info: &ShardInfo, columns: Arc<Columns>) -> Result<File<Self>> {
         let zip = info.zip_data.as_ref().filter(|zip| at.as_ref().ends_with(&zip.basename));
-        let (said, packed) = match (zip, &info.compression) {
-            (Some(zip), Some(codec)) => {
-                let (codec, _) = Codec::parse(codec).map_err(|e| e.path(&at))?;
-                (zip, Some((codec, info.raw_data.clone())))
-            }
-            _ => (&info.raw_data, None),
+        let (said, packed) = if let (Some(zip), Some(codec)) = (zip, &info.compression) {
+            let (codec, _) = Codec::parse(codec).map_err(|e| e.path(&at))?;
+            (zip, Some((codec, info.raw_data.clone())))
+        } else {
+            (&info.raw_data, None)
         };
         let (table, checked) = (OnceLock::new(), AtomicBool::new(false));
         let index = Self { info: said.clone(), packed, samples: info.samples, columns, table, checked };
@@ -306,13 +305,12 @@ impl Columns {
         let (mut sizes, mut at) = (0, 4 * varying as u64);
         let mut places = Vec::with_capacity(self.all.len());
         for column in &self.all {
-            let size = match column.size {
-                Some(size) => size,
-                None => {
-                    sizes += 4;
-                    let size = word(sample, sizes - 4);
-                    u64::from(size.ok_or_else(|| Error::data(format!("a sample of {} bytes", sample.len())))?)
-                }
+            let size = if let Some(size) = column.size {
+                size
+            } else {
+                sizes += 4;
+                let size = word(sample, sizes - 4);
+                u64::from(size.ok_or_else(|| Error::data(format!("a sample of {} bytes", sample.len())))?)
             };
             places.push((at, at.saturating_add(size)));
             at = at.saturating_add(size);

@@ -307,15 +307,14 @@ impl MdsWriter {
         let shard = std::mem::take(&mut self.shard);
         let raw = self.bytes(&shard);
         let raw_data = self.file(name.clone(), &raw);
-        let (name, bytes, zip_data) = match &self.options.compression {
-            None => (name, raw, None),
-            Some(compression) => {
-                let (codec, level) = Codec::parse(compression)?;
-                let name = format!("{name}.{}", codec.ending());
-                let packed = codec.compress(&raw, level).map_err(|e| Error::io(e, &name))?;
-                let zip_data = self.file(name.clone(), &packed);
-                (name, packed, Some(zip_data))
-            }
+        let (name, bytes, zip_data) = if let Some(compression) = &self.options.compression {
+            let (codec, level) = Codec::parse(compression)?;
+            let name = format!("{name}.{}", codec.ending());
+            let packed = codec.compress(&raw, level).map_err(|e| Error::io(e, &name))?;
+            let zip_data = self.file(name.clone(), &packed);
+            (name, packed, Some(zip_data))
+        } else {
+            (name, raw, None)
         };
         let mut said = self.said();
         (said.raw_data, said.samples, said.zip_data) = (Some(raw_data), Some(shard.ends.len() as u64), Some(zip_data));
@@ -325,10 +324,7 @@ impl MdsWriter {
 
     /// Returns all samples as a single shard with this file name. The codec's extension is optional in `name`.
     pub(crate) fn into_shard(mut self, name: &str) -> Result<MdsShard> {
-        let raw = match name.find(".mds.") {
-            Some(at) => &name[..at + ".mds".len()],
-            None => name,
-        };
+        let raw = if let Some(at) = name.find(".mds.") { &name[..at + ".mds".len()] } else { name };
         self.end_shard(raw.to_owned()).map(|(_, shard)| shard)
     }
 

@@ -62,11 +62,10 @@ fn megatron_samples(args: MegatronSamplesArgs, at: &Site<'_>) -> Result<Chain> {
     let prefixes = paths_by(&args.prefixes, at, |path| vec![index_or_file(path)])?;
     let mut parts = [0.0; 3];
     let given = args.split.unwrap_or_else(|| vec![1.0]);
-    match parts.get_mut(..given.len()) {
-        Some(parts) => parts.copy_from_slice(&given),
-        None => {
-            return Err(Error::config(format!("split has {} proportions, and at most 3 are possible", given.len())));
-        }
+    if let Some(parts) = parts.get_mut(..given.len()) {
+        parts.copy_from_slice(&given)
+    } else {
+        return Err(Error::config(format!("split has {} proportions, and at most 3 are possible", given.len())));
     }
     let mut options = MegatronSamples::options(args.seq_len.0).seed(args.seed).with_next(args.with_next);
     options = options.split(parts, args.part);

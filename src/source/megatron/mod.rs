@@ -178,10 +178,7 @@ impl File<Index> {
         };
         let element = Element::with_capacity(2).with("tokens", tokens);
         let modes = self.index.modes().map(|modes| modes.rows(range.start as usize..range.end as usize));
-        Ok(match modes.flatten() {
-            Some(modes) => element.with("mode", modes),
-            None => element,
-        })
+        Ok(if let Some(modes) = modes.flatten() { element.with("mode", modes) } else { element })
     }
 
     /// Returns the ids in a byte range of the data.

@@ -100,12 +100,11 @@ impl ChunkReader for Chunks {
 fn check(header: impl Read, start: u64, room: u64) -> Result<()> {
     let fault = |what: &dyn Display| ParquetError::General(format!("the page at byte {start}: {what}"));
     let [_, _, unpacked, packed] = thrift::check(header, PAGE).map_err(|e| fault(&format!("its header: {e}")))?;
-    match (u64::try_from(unpacked), u64::try_from(packed)) {
-        (Ok(unpacked), Ok(packed)) => {
-            let claimed = check_claim(packed.min(room), unpacked);
-            claimed.map_err(|e| fault(&format!("{}: if it is true, write smaller pages", e.message())))
-        }
-        _ => Err(fault(&format!("it claims to have {packed} bytes, of {unpacked}"))),
+    if let (Ok(unpacked), Ok(packed)) = (u64::try_from(unpacked), u64::try_from(packed)) {
+        let claimed = check_claim(packed.min(room), unpacked);
+        claimed.map_err(|e| fault(&format!("{}: if it is true, write smaller pages", e.message())))
+    } else {
+        Err(fault(&format!("it claims to have {packed} bytes, of {unpacked}")))
     }
 }
 

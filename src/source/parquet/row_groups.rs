@@ -100,13 +100,12 @@ impl<W: Write + Send> RowGroups<W> {
         }
         let put = |(column, leaf): (&mut ArrowColumnWriter, ArrowLeafColumn)| column.write(&leaf);
         let mut work = self.columns.iter_mut().zip(leaves);
-        match &self.pool {
-            None => work.try_for_each(put),
-            Some(pool) => {
-                let work: Vec<_> = work.collect();
-                // The error is that of the first failed column in column order, regardless of time.
-                pool.install(|| work.into_par_iter().map(put).collect::<Vec<_>>()).into_iter().collect()
-            }
+        if let Some(pool) = &self.pool {
+            let work: Vec<_> = work.collect();
+            // The error is that of the first failed column in column order, regardless of time.
+            pool.install(|| work.into_par_iter().map(put).collect::<Vec<_>>()).into_iter().collect()
+        } else {
+            work.try_for_each(put)
         }
     }
 

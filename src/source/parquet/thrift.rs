@@ -50,10 +50,7 @@ impl<R: Read> Walk<R> {
             if kind == 0 {
                 return Ok(());
             }
-            number = match step {
-                0 => zigzag(self.number()?) as i16,
-                _ => number.wrapping_add(step.into()),
-            };
+            number = if step == 0 { zigzag(self.number()?) as i16 } else { number.wrapping_add(step.into()) };
             let known = known.iter().find(|(known, _)| *known == number).map(|(_, known)| *known);
             if known.is_some_and(|known| !known.is(kind)) {
                 return Err(io::Error::other(format!("field {number} is of type {kind}, which it cannot be")));

@@ -248,10 +248,7 @@ impl<W: Write + Send> ParquetWriter<W> {
 
     /// Returns the number of bytes written to `out`, plus an estimate for the rows held in memory.
     pub fn estimated_bytes(&self) -> u64 {
-        let written = match &self.state {
-            State::Writing(writer) => writer.estimated_bytes(),
-            _ => 0,
-        };
+        let written = if let State::Writing(writer) = &self.state { writer.estimated_bytes() } else { 0 };
         (written + self.rows.bytes) as u64
     }
 
@@ -281,10 +278,7 @@ impl<W: Write + Send> ParquetWriter<W> {
                 self.state = State::Writing(Box::new(writer));
             }
         }
-        match &mut self.state {
-            State::Writing(writer) => Ok(writer),
-            _ => Err(failed_before()),
-        }
+        if let State::Writing(writer) = &mut self.state { Ok(writer) } else { Err(failed_before()) }
     }
 }
 

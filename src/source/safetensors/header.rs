@@ -76,11 +76,10 @@ impl Header {
             kind => {
                 let text = format!("tensor {name:?} is of type {}, which no array has", info.dtype);
                 let error = Error::unsupported(text).offset(bytes.start);
-                return Err(match kind {
-                    Kind::Float8 => {
-                        error.help("read it as bytes by `float8_as_u8`, or choose other tensors by `columns`")
-                    }
-                    _ => error.help("choose other tensors by `columns`"),
+                return Err(if let Kind::Float8 = kind {
+                    error.help("read it as bytes by `float8_as_u8`, or choose other tensors by `columns`")
+                } else {
+                    error.help("choose other tensors by `columns`")
                 });
             }
         };

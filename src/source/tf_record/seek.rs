@@ -45,8 +45,5 @@ fn records_before(file: &Content, byte: u64) -> Result<u64> {
         at = at.saturating_add(length).saturating_add((HEAD + FOOT) as u64);
         records += 1;
     }
-    if at != byte || byte > file.len() {
-        return Err(Error::data("in the middle of a record"));
-    }
-    Ok(records)
+    if at != byte || byte > file.len() { Err(Error::data("in the middle of a record")) } else { Ok(records) }
 }

@@ -91,9 +91,6 @@ arguments! {
 fn random_crops(args: RandomCropsArgs, at: &Site<'_>) -> Result<Chain> {
     args.tokens.source(at, |tokens| {
         let crops = tokens.random_crops(args.seq_len.0, args.seed).with_next(args.with_next);
-        Ok(match args.epoch {
-            Some(count) => crops.epoch(count).boxed(),
-            None => crops.boxed(),
-        })
+        Ok(if let Some(count) = args.epoch { crops.epoch(count).boxed() } else { crops.boxed() })
     })
 }

@@ -71,10 +71,7 @@ impl<U> Held<U> {
 
     /// Returns the place of a row of the unit among the held rows. Returns `None` if the row is not held.
     pub(crate) fn place(&self, row: usize) -> Option<usize> {
-        match &self.rows {
-            None => Some(row),
-            Some(rows) => rows.binary_search(&u32::try_from(row).ok()?).ok(),
-        }
+        if let Some(rows) = &self.rows { rows.binary_search(&u32::try_from(row).ok()?).ok() } else { Some(row) }
     }
 }
 

@@ -110,13 +110,12 @@ impl<W: Write> WebDatasetWriter<W> {
     }
 
     fn member(&mut self, path: &str, data: &[u8]) -> Result<()> {
-        let name = match Place::of(path) {
-            Some(place) => place,
-            None => {
-                self.block(&header(Place { prefix: "", name: "PaxHeader" }, EXTENDED, 0), &path_record(path))?;
-                // The name for readers that do not support extended headers.
-                Place { prefix: "", name: tail(path) }
-            }
+        let name = if let Some(place) = Place::of(path) {
+            place
+        } else {
+            self.block(&header(Place { prefix: "", name: "PaxHeader" }, EXTENDED, 0), &path_record(path))?;
+            // The name for readers that do not support extended headers.
+            Place { prefix: "", name: tail(path) }
         };
         self.block(&header(name, FILE, 0), data)
     }

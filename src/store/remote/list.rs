@@ -130,12 +130,11 @@ fn descendants(folder: &Address) -> Result<Vec<ObjectMeta>> {
 /// Returns the listed objects, if all names are short enough for a request.
 fn checked(folder: &Address, listed: object_store::Result<Vec<ObjectMeta>>) -> Result<Vec<ObjectMeta>> {
     let metas = listed.map_err(|e| given_up(&e).path(folder.path()))?;
-    match metas.iter().map(|meta| meta.location.as_ref().len()).find(|&len| len > LONGEST) {
-        Some(len) => {
-            let text = format!("the store lists a name of {len} bytes, limit {LONGEST}");
-            Err(Error::data(text).path(folder.path()))
-        }
-        None => Ok(metas),
+    if let Some(len) = metas.iter().map(|meta| meta.location.as_ref().len()).find(|&len| len > LONGEST) {
+        let text = format!("the store lists a name of {len} bytes, limit {LONGEST}");
+        Err(Error::data(text).path(folder.path()))
+    } else {
+        Ok(metas)
     }
 }
 

@@ -84,10 +84,7 @@ impl Object {
         }
         let size = listed.as_ref().map(Listed::size).filter(|&size| size > 0 && wanted == Wanted::End);
         let opened = runtime::wait(async move {
-            let by_end = match size {
-                Some(size) => fetch::open_end(&at, &shared, size).await,
-                None => None,
-            };
+            let by_end = if let Some(size) = size { fetch::open_end(&at, &shared, size).await } else { None };
             match by_end {
                 Some(opened) => Ok(opened),
                 None => head(&at, &shared).await.map(|(meta, place)| (Self::new(at, meta, place, shared), place)),
@@ -300,10 +297,7 @@ impl Object {
         if meta.size != self.meta.size {
             return Err(changed(&format!("it has {} bytes now, and had {}", meta.size, self.meta.size)));
         }
-        match version(meta) == version(&self.meta) {
-            true => Ok(()),
-            false => Err(changed("the server has another version of it")),
-        }
+        if version(meta) == version(&self.meta) { Ok(()) } else { Err(changed("the server has another version of it")) }
     }
 
     /// Returns options that make the server reject another version. Weak ETags are omitted, because they never match.

@@ -115,12 +115,10 @@ impl Refused {
 
     /// Returns the remedy for a request to another region.
     pub(in crate::store) fn region_help(&self) -> Cow<'static, str> {
-        match &self.region {
-            Some(region) => format!("the bucket is in another region: set `AWS_REGION={region}`").into(),
-            None => {
-                "name the right region or endpoint in the environment: `AWS_REGION`, `AWS_ENDPOINT_URL` and the like"
-                    .into()
-            }
+        if let Some(region) = &self.region {
+            format!("the bucket is in another region: set `AWS_REGION={region}`").into()
+        } else {
+            "name the right region or endpoint in the environment: `AWS_REGION`, `AWS_ENDPOINT_URL` and the like".into()
         }
     }
 }

@@ -172,10 +172,7 @@ impl Service {
 
 /// Converts the error of a failed lookup to a kind that no client retries.
 fn if_no_host(error: HttpError) -> HttpError {
-    match NoHost::in_error(&error) {
-        Some(none) => HttpError::new(HttpErrorKind::Unknown, none.clone()),
-        None => error,
-    }
+    if let Some(none) = NoHost::in_error(&error) { HttpError::new(HttpErrorKind::Unknown, none.clone()) } else { error }
 }
 
 /// Reads a whole body of at most `most` bytes, with a limit of `stall` between pieces.

@@ -21,12 +21,11 @@ impl Blocks {
     /// If the system is out of memory.
     pub(super) fn take(&self, len: usize) -> Result<BufferMut> {
         let mut kept = self.0.locked();
-        match kept.iter().position(|block| block.as_bytes().len() == len) {
-            Some(at) => Ok(kept.swap_remove(at)),
-            None => {
-                drop(kept);
-                BufferMut::try_zeroed(len)
-            }
+        if let Some(at) = kept.iter().position(|block| block.as_bytes().len() == len) {
+            Ok(kept.swap_remove(at))
+        } else {
+            drop(kept);
+            BufferMut::try_zeroed(len)
         }
     }
 

@@ -178,13 +178,12 @@ struct Claim<'a> {
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
         let mut state = self.cache.state.locked();
-        match self.made.take() {
-            Some(made) => {
-                let now = Instant::now();
-                state.put(self.key.clone(), Entry::Ready { made: Box::new(made), since: now, used: now });
-                state.shrink(self.cache.most_bytes);
-            }
-            None => state.remove(&self.key),
+        if let Some(made) = self.made.take() {
+            let now = Instant::now();
+            state.put(self.key.clone(), Entry::Ready { made: Box::new(made), since: now, used: now });
+            state.shrink(self.cache.most_bytes);
+        } else {
+            state.remove(&self.key)
         }
         drop(state);
         self.cache.changed.notify_all();

@@ -28,16 +28,13 @@ impl Credits {
     /// Takes `bytes` from the budget; returns `None` if fewer are free.
     pub(super) fn take(self: &Arc<Self>, bytes: u64) -> Option<Credit> {
         let mut state = self.state.locked();
-        match state.free.checked_sub(bytes) {
-            Some(free) => {
-                state.free = free;
-                state.figures.high_water_bytes = state.figures.high_water_bytes.max(self.bytes - free);
-                Some(Credit { credits: self.clone(), bytes })
-            }
-            None => {
-                state.wanted = true;
-                None
-            }
+        if let Some(free) = state.free.checked_sub(bytes) {
+            state.free = free;
+            state.figures.high_water_bytes = state.figures.high_water_bytes.max(self.bytes - free);
+            Some(Credit { credits: self.clone(), bytes })
+        } else {
+            state.wanted = true;
+            None
         }
     }
 

@@ -77,10 +77,7 @@ impl Backend for FarLaunch {
         let (least, most) = options.workers;
         let elsewhere = Elsewhere { block_bytes: options.block, idle: options.idle, shared: options.shared };
         let plan = Plan::far(options.workers, options.threads, options.ram_budget, elsewhere)?;
-        let workers = match least == most {
-            true => plural(most, "worker"),
-            false => format!("{least} to {most} workers"),
-        };
+        let workers = if least == most { plural(most, "worker") } else { format!("{least} to {most} workers") };
         let words = format!("{workers} on other machines, of {}", plural(options.threads, "thread"));
         let of_pool = MpOptions {
             tune: plan.tuned,

@@ -125,13 +125,12 @@ pub(crate) fn build(
         command.arg0(format!("gristmill worker of {}", call.parent));
     }
     command.stdin(Stdio::from(socket));
-    match given {
-        Some(given) => surround(&mut command, given),
-        None => {
-            // Output of code in a worker must not mix with the trainer's standard output, which may be data.
-            command.stdout(standard_error().map_or_else(Stdio::null, Stdio::from));
-            command.stderr(standard_error().map_or_else(Stdio::null, Stdio::from));
-        }
+    if let Some(given) = given {
+        surround(&mut command, given)
+    } else {
+        // Output of code in a worker must not mix with the trainer's standard output, which may be data.
+        command.stdout(standard_error().map_or_else(Stdio::null, Stdio::from));
+        command.stderr(standard_error().map_or_else(Stdio::null, Stdio::from));
     }
     Ok((command, program))
 }

@@ -62,10 +62,7 @@ impl Exit {
     /// Converts the exit to an error about `what`, such as "worker 3".
     pub(crate) fn error(&self, what: impl fmt::Display) -> Error {
         let error = Error::new(ErrorKind::Worker, format!("{what} (pid {}): {self}", self.pid));
-        match self.advice() {
-            Some(advice) => error.help(advice),
-            None => error,
-        }
+        if let Some(advice) = self.advice() { error.help(advice) } else { error }
     }
 }
 

@@ -107,10 +107,7 @@ impl Job {
     pub(super) fn read_on(&mut self, id: u64, indices: u64, at: Option<Point>) {
         let Some(lane) = &mut self.lane else { return };
         lane.after = Some(id);
-        match at {
-            Some(at) => lane.at = at,
-            None => lane.at.skip += indices,
-        }
+        if let Some(at) = at { lane.at = at } else { lane.at.skip += indices }
     }
 
     /// Ends the job after the delivered indices.

@@ -185,10 +185,7 @@ impl<C: Carrier> Remote for WorkerPool<C> {
     }
 
     fn figures(&self) -> WorkersReport {
-        if self.coordinator.get().is_none() {
-            return WorkersReport::default();
-        }
-        self.figures.report.locked().clone()
+        if self.coordinator.get().is_none() { WorkersReport::default() } else { self.figures.report.locked().clone() }
     }
 
     fn busy(&self) -> Duration {

@@ -35,11 +35,10 @@ impl SlabError {
     /// untyped.
     #[cold]
     pub(crate) fn into_error(self) -> Error {
-        match self {
-            Self::Forked { .. } => {
-                Error::config(self.to_string()).help("start a separate loader in the forked process").caused_by(self)
-            }
-            _ => Error::new(ErrorKind::Worker, self.to_string()).caused_by(self),
+        if let Self::Forked { .. } = self {
+            Error::config(self.to_string()).help("start a separate loader in the forked process").caused_by(self)
+        } else {
+            Error::new(ErrorKind::Worker, self.to_string()).caused_by(self)
         }
     }
 }

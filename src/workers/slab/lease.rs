@@ -107,10 +107,7 @@ impl<M: Memory> Grant<M> {
     /// As for [`copy_out`](Self::copy_out).
     #[cfg(test)]
     pub(crate) fn into_buffer(self, used: usize) -> Result<Buffer, Refused<M>> {
-        if self.is_reserve() {
-            return self.copy_out(used);
-        }
-        Ok(Buffer::from_owner(Arc::new(self.into_lease(used)?)))
+        if self.is_reserve() { self.copy_out(used) } else { Ok(Buffer::from_owner(Arc::new(self.into_lease(used)?))) }
     }
 
     fn check_used(&self, used: usize) -> Result<(), SlabError> {

@@ -115,10 +115,7 @@ impl Process {
             let _ = wait_readable(&self.fd, None);
         }
         self.ended.store(true, Ordering::Release);
-        match wait(WaitIdOptions::EXITED) {
-            Ok(Some(status)) => read(&status),
-            _ => Status::Unknown,
-        }
+        if let Ok(Some(status)) = wait(WaitIdOptions::EXITED) { read(&status) } else { Status::Unknown }
     }
 }
 

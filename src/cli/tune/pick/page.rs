@@ -80,10 +80,7 @@ fn memory(config: &PerformanceConfig) -> Chart {
     let budget = scale.at(config.ram_budget as f64);
     let mut chart = Chart::default();
     for (name, size, used) in parts {
-        let detail = match used == size {
-            true => bytes(size),
-            false => format!("{} · {} used", bytes(size), bytes(used)),
-        };
+        let detail = if used == size { bytes(size) } else { format!("{} · {} used", bytes(size), bytes(used)) };
         chart.line(
             Line::new(name, detail)
                 .bar("busy", 0.0, scale.at(size as f64))

@@ -94,10 +94,7 @@ fn target(file: &Path) -> Result<(PathBuf, Permissions)> {
 
 /// Formats the settings as a single line.
 fn entry(format: Format, settings: &[Setting]) -> String {
-    let quoted = |value: &str| match value.parse::<u64>() {
-        Ok(_) => value.to_owned(),
-        Err(_) => format!("\"{value}\""),
-    };
+    let quoted = |value: &str| if value.parse::<u64>().is_ok() { value.to_owned() } else { format!("\"{value}\"") };
     let all = |f: &dyn Fn(&Setting) -> String| settings.iter().map(f).collect::<Vec<_>>().join(", ");
     match format {
         Format::Json => format!("\"executor\": {{{}}}", all(&|s| format!("\"{}\": {}", s.0, quoted(&s.1)))),

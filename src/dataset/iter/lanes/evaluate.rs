@@ -102,8 +102,5 @@ pub(super) fn open_lane<L: OpenLane>(
     at: LanePosition<StateOf<L>>,
     cx: &mut Cx,
 ) -> Result<LaneIter<L>> {
-    match kept {
-        Some(lane) => Ok(lane),
-        None => caught(|| LaneIter::open_at(shared, at, cx)),
-    }
+    if let Some(lane) = kept { Ok(lane) } else { caught(|| LaneIter::open_at(shared, at, cx)) }
 }

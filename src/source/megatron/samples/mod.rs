@@ -410,10 +410,7 @@ impl MapDataset for MegatronSamples {
     }
 
     fn get(&self, index: u64, cx: &mut Cx) -> Result<Option<Element>> {
-        if self.0.len == 0 {
-            return Ok(None);
-        }
-        timed(cx, NAME, || self.0.element(index)).map(Some)
+        if self.0.len == 0 { Ok(None) } else { timed(cx, NAME, || self.0.element(index)).map(Some) }
     }
 
     fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {

@@ -164,12 +164,11 @@ impl<C: Carrier> Coordinator<C> {
     /// Returns the maximum wait for an event before the next check.
     fn next_check(&mut self) -> Duration {
         let (now, (target, cap)) = (Instant::now(), self.staffing());
-        let rest = match self.failure.is_none() && self.can_start(target, cap) {
-            true => {
-                let due = self.workers.respawn.due(now).saturating_duration_since(now);
-                due.clamp(Duration::from_millis(1), TICK)
-            }
-            false => TICK,
+        let rest = if self.failure.is_none() && self.can_start(target, cap) {
+            let due = self.workers.respawn.due(now).saturating_duration_since(now);
+            due.clamp(Duration::from_millis(1), TICK)
+        } else {
+            TICK
         };
         self.memory.recheck.map_or(rest, |recheck| rest.min(recheck))
     }
