@@ -225,39 +225,6 @@ fn a_border_skips_bad_records_where_it_is_told_to() {
     assert!(run("{}").unwrap_err().to_string().contains("a.jsonl: line 2"));
 }
 
-/// Of the source where it has some, and of a given size where it has none: both before and after it is opened.
-#[test]
-fn blocks_of_files_are_shuffled() {
-    let dir = tempfile::tempdir().unwrap();
-    let lines: Vec<_> = (0..30).map(|i| format!("{{\"index\": {i}}}\n")).collect();
-    std::fs::write(dir.path().join("a.jsonl"), lines.concat()).unwrap();
-    let run = |source: &str, stage: &str| {
-        let text = format!("source: {{{source}}}\nstages: [{{block_shuffle: {{{stage}}}}}]");
-        Pipeline::from_text(text, Format::Yaml, dir.path())?.build()?.collect()
-    };
-    let shuffled = index(&run("jsonl: a.jsonl", "window_blocks: 2, block_size: 3, seed: 1").unwrap());
-    let blocks = |window: &[i64]| window.iter().map(|i| i / 3).collect::<std::collections::BTreeSet<_>>().len();
-    assert!(shuffled.chunks(6).all(|window| blocks(window) == 2) && !shuffled.is_sorted(), "{shuffled:?}");
-    for (stage, told) in [
-        ("window_blocks: 2, seed: 1", "the blocks of jsonl(a.jsonl"),
-        ("window_blocks: 0, block_size: 3, seed: 1", "the window is 0 blocks"),
-        ("window_blocks: 2, block_size: 0, seed: 1", "the block is 0 elements"),
-        ("window_blocks: 2, block_size: 3", "no seed"),
-    ] {
-        let error = run("jsonl: a.jsonl", stage).unwrap_err().to_string();
-        assert!(error.contains(told), "{stage}: {error}");
-    }
-    #[cfg(feature = "parquet")]
-    {
-        let options = crate::source::ParquetWriterOptions::new().row_group_rows(5);
-        let mut writer = crate::source::ParquetWriter::new(Vec::new(), options).unwrap();
-        (0..30i64).for_each(|i| writer.write(&Element::new().with("index", crate::Array::scalar(i))).unwrap());
-        std::fs::write(dir.path().join("a.parquet"), writer.finish().unwrap()).unwrap();
-        let shuffled = index(&run("parquet: a.parquet", "window_blocks: 1, seed: 1").unwrap());
-        assert!(shuffled.chunks(5).all(|block| block.iter().all(|i| i / 5 == block[0] / 5)), "{shuffled:?}");
-    }
-}
-
 #[cfg(feature = "compress")]
 #[test]
 fn bad_records_of_any_stream_are_skipped_where_it_is_told_to() {

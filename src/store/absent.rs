@@ -10,6 +10,15 @@ use crate::element::Buffer;
 use crate::error::{Error, Result};
 use crate::place::{Location, scheme};
 
+/// Defines methods of a value that does not exist.
+macro_rules! never {
+    ($($vis:vis fn $name:ident(&$self:ident $(, $given:ty)*) -> $made:ty;)+) => {$(
+        $vis fn $name(&$self $(, _: $given)*) -> $made {
+            match $self.0 {}
+        }
+    )+};
+}
+
 /// A value that does not exist.
 #[derive(Clone, Debug)]
 enum Never {}
@@ -46,40 +55,16 @@ impl Object {
         Ok(true)
     }
 
-    pub(crate) fn known_as(&self) -> Option<u64> {
-        match self.0 {}
-    }
-
-    pub(crate) fn len(&self) -> u64 {
-        match self.0 {}
-    }
-
-    pub(crate) fn hash(&self) -> u64 {
-        match self.0 {}
-    }
-
-    pub(crate) fn read(&self, _: Range<u64>) -> Result<Buffer> {
-        match self.0 {}
-    }
-
-    pub(crate) fn pieces(&self, _: Range<u64>) -> std::iter::Empty<Result<Buffer>> {
-        match self.0 {}
-    }
-
-    pub(crate) fn read_on(&self, _: u64) -> Result<Buffer> {
-        match self.0 {}
-    }
-
-    pub(crate) fn fetch(&self, _: &[Range<u64>]) {
-        match self.0 {}
-    }
-
-    pub(crate) fn will_read(&self, _: Range<u64>, _: &Weak<()>) {
-        match self.0 {}
-    }
-
-    pub(crate) fn go_on(&self) {
-        match self.0 {}
+    never! {
+        pub(crate) fn known_as(&self) -> Option<u64>;
+        pub(crate) fn len(&self) -> u64;
+        pub(crate) fn hash(&self) -> u64;
+        pub(crate) fn read(&self, Range<u64>) -> Result<Buffer>;
+        pub(crate) fn pieces(&self, Range<u64>) -> std::iter::Empty<Result<Buffer>>;
+        pub(crate) fn read_on(&self, u64) -> Result<Buffer>;
+        pub(crate) fn fetch(&self, &[Range<u64>]) -> ();
+        pub(crate) fn will_read(&self, Range<u64>, &Weak<()>) -> ();
+        pub(crate) fn go_on(&self) -> ();
     }
 }
 
@@ -88,12 +73,9 @@ impl Address {
         Err(lacking(url))
     }
 
-    pub(super) fn child(&self, _: &str) -> Self {
-        match self.0 {}
-    }
-
-    pub(super) fn path(&self) -> PathBuf {
-        match self.0 {}
+    never! {
+        pub(super) fn child(&self, &str) -> Self;
+        pub(super) fn path(&self) -> PathBuf;
     }
 }
 

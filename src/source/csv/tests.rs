@@ -260,6 +260,12 @@ mod streams {
 }
 
 proptest! {
+    #[cfg(feature = "compress")]
+    #[test]
+    fn records_are_those_of_the_csv_crate(text in "[ab,\"\n]{0,40}") {
+        fuzz::as_the_crate_has_it(text.as_bytes());
+    }
+
     /// Quoted fields read back unchanged, with any content.
     #[test]
     fn quoted_fields_come_back(rows in prop::collection::vec(prop::collection::vec("[ab\",;\r\n]{0,6}", 3), 0..6)) {

@@ -179,3 +179,42 @@ fn its_arguments_are_what_shapes_the_data() {
     assert_eq!(blocked(&[2, 3]).block_shuffle(4, 9).node().describe.params(), "4, blocks=2, seed=9");
     assert_eq!(blocked(&[2, 3]).block_shuffle(4, 9).block_size(5).node().describe.params(), "4, block_size=5, seed=9");
 }
+
+/// Of the source where it has some, and of a given size where it has none: both before and after it is opened.
+#[cfg(feature = "spec")]
+#[test]
+fn blocks_of_files_are_shuffled() {
+    use crate::{Element, spec};
+
+    let index = |elements: Vec<Element>| -> Vec<i64> {
+        elements.iter().map(|e| e.array("index").unwrap().as_i64().unwrap()).collect()
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let lines: Vec<_> = (0..30).map(|i| format!("{{\"index\": {i}}}\n")).collect();
+    std::fs::write(dir.path().join("a.jsonl"), lines.concat()).unwrap();
+    let run = |source: &str, stage: &str| {
+        let text = format!("source: {{{source}}}\nstages: [{{block_shuffle: {{{stage}}}}}]");
+        spec::Pipeline::from_text(text, spec::Format::Yaml, dir.path())?.build()?.collect()
+    };
+    let shuffled = index(run("jsonl: a.jsonl", "window_blocks: 2, block_size: 3, seed: 1").unwrap());
+    let blocks = |window: &[i64]| window.iter().map(|i| i / 3).collect::<std::collections::BTreeSet<_>>().len();
+    assert!(shuffled.chunks(6).all(|window| blocks(window) == 2) && !shuffled.is_sorted(), "{shuffled:?}");
+    for (stage, told) in [
+        ("window_blocks: 2, seed: 1", "the blocks of jsonl(a.jsonl"),
+        ("window_blocks: 0, block_size: 3, seed: 1", "the window is 0 blocks"),
+        ("window_blocks: 2, block_size: 0, seed: 1", "the block is 0 elements"),
+        ("window_blocks: 2, block_size: 3", "no seed"),
+    ] {
+        let error = run("jsonl: a.jsonl", stage).unwrap_err().to_string();
+        assert!(error.contains(told), "{stage}: {error}");
+    }
+    #[cfg(feature = "parquet")]
+    {
+        let options = crate::source::ParquetWriterOptions::new().row_group_rows(5);
+        let mut writer = crate::source::ParquetWriter::new(Vec::new(), options).unwrap();
+        (0..30i64).for_each(|i| writer.write(&Element::new().with("index", crate::Array::scalar(i))).unwrap());
+        std::fs::write(dir.path().join("a.parquet"), writer.finish().unwrap()).unwrap();
+        let shuffled = index(run("parquet: a.parquet", "window_blocks: 1, seed: 1").unwrap());
+        assert!(shuffled.chunks(5).all(|block| block.iter().all(|i| i / 5 == block[0] / 5)), "{shuffled:?}");
+    }
+}
