@@ -12,6 +12,7 @@ use super::pool::Pool;
 use super::remote::{Border, Remote, Served};
 use super::tuning::Tuning;
 use crate::cx::{Cause, Cx, Recorder, Response, StageId};
+use crate::edits::RunEdits;
 use crate::error::{Error, Result};
 use crate::fork::Ours;
 use crate::keys::KeySource;
@@ -75,6 +76,7 @@ pub struct Runtime {
     /// First reason why the pipeline has no plan.
     unplanned: Arc<OnceLock<String>>,
     deal: Arc<Deal>,
+    edits: Arc<RunEdits>,
     failed: Arc<Failed>,
     /// Present if passes over planned rows yield the plan of each batch and make no elements. The flag: whether plans
     /// contain the cells of each member.
@@ -148,6 +150,9 @@ impl Runtime {
         /// Sets the deal of the rows of a part.
         pub(crate) with_deal(deal: Deal) => deal = Arc::new(deal);
 
+        /// Sets the edits of the run.
+        pub(crate) with_edits(edits: Arc<RunEdits>) => edits = edits;
+
         /// Sets the policy for elements that fail after their rows were planned.
         pub(crate) with_failed(failed: Arc<Failed>) => failed = failed;
     }
@@ -214,6 +219,11 @@ impl Runtime {
     /// Returns the deal of the rows of a part.
     pub(crate) fn deal(&self) -> &Deal {
         &self.deal
+    }
+
+    /// Returns the edits of the run.
+    pub(crate) fn edits(&self) -> &Arc<RunEdits> {
+        &self.edits
     }
 
     /// Returns the elements that failed after their rows were planned.

@@ -86,6 +86,7 @@ impl<'a, D: IterDataset> Replay<'a, D> {
     /// # Errors
     /// Errors of the plan.
     pub(crate) fn plan(&mut self, spans: bool) -> Result<Option<PlannedBatch>> {
+        self.cx.begin_batch(self.next);
         let planned = self.identity.edits().batch(self.next, || self.pass.next(spans, &mut self.cx))?;
         self.next += u64::from(planned.is_some());
         Ok(planned)
@@ -96,8 +97,10 @@ impl<'a, D: IterDataset> Replay<'a, D> {
     /// # Errors
     /// Errors of the plan.
     pub(crate) fn plan_again(&mut self, before: StateOf<D>) -> Result<Option<PlannedBatch>> {
+        let last = self.next.saturating_sub(1);
         self.pass.restore(before, &mut self.cx)?;
-        self.identity.edits().batch(self.next.saturating_sub(1), || self.pass.next(true, &mut self.cx))
+        self.cx.begin_batch(last);
+        self.identity.edits().batch(last, || self.pass.next(true, &mut self.cx))
     }
 
     /// Returns the state before the next batch.

@@ -19,7 +19,7 @@ use crate::cx::Command;
 use crate::cx::{Cause, Recorder};
 use crate::dataset::iter::{keys_help, not_by_lanes, note_keys};
 use crate::dataset::{DatasetIterator, IterDataset, Role, Stage};
-use crate::edits::Edits;
+use crate::edits::{Edits, RunEdits};
 use crate::error::{Error, Result};
 use crate::exec::{Engine, Executor, Failed, FailedElements, Runtime};
 use crate::fork::Ours;
@@ -280,7 +280,8 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         let key_recorder = key_recorder.filter(|_| is_first);
         let deal = parted.as_ref().map(|parted| parted.deal().clone()).unwrap_or_default();
         let failed = Arc::new(Failed::new(self.rows.failed_elements));
-        let run = run.with_keys(keys).with_deal(deal).with_failed(failed);
+        let edits = Arc::new(RunEdits::new(self.past.edits.clone()));
+        let run = run.with_keys(keys).with_deal(deal).with_failed(failed).with_edits(edits);
         let run = match &key_recorder {
             Some(recorder) => note_keys(&self.dataset, run, recorder)?,
             None => run,

@@ -142,6 +142,7 @@ impl<D: IterDataset> DatasetIterator for Pass<D> {
 
     #[inline]
     fn next(&mut self, cx: &mut Cx) -> Result<Option<Self::Item>> {
+        cx.begin_batch(self.number);
         let inner = &mut self.inner;
         let next = self.edits.batch(self.number, || match inner {
             Inner::Whole(pass) => Ok(pass.next(cx)?.map(Dealt::whole)),

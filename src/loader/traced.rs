@@ -40,6 +40,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         let mut pass = PlannedPass::start(&*self.dataset, self.run.shared_keys())?;
         pass.restore(before, &mut cx)?;
         let last = self.position.delivered.saturating_sub(1);
+        cx.begin_batch(last);
         let Some(batch) = self.identity.edits().batch(last, || pass.next(true, &mut cx))? else {
             return Err(Error::state("the plan ends before the last delivered element"));
         };

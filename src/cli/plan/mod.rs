@@ -188,6 +188,7 @@ fn plan<D: IterDataset<Item = Element>>(
     let mut contents = RunContents::plan(dataset, run, counts_as_tokens, settings.balance.cost.clone())?;
     let (mut counts, mut records) = (Counts::default(), Vec::new());
     while settings.batches.is_none_or(|most| counts.batches() < most) {
+        contents.begin_batch(counts.batches());
         let Some(batch) = settings.edits.batch(counts.batches(), || contents.next())? else {
             counts.end();
             break;

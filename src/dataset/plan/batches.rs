@@ -9,6 +9,7 @@ use super::{Census, Make, Plan, PlanPass, PlannedBatch, PlannedRows, Recipe};
 use crate::cx::Cx;
 use crate::dataset::Remainder;
 use crate::dataset::iter::{BatchPlan, Batching, DatasetIterator, Dealt, MakeBatch, PartPass, Position};
+use crate::edits::BatchNumbers;
 use crate::error::{Error, Result};
 use crate::exec::{Failed, Runtime};
 use crate::part::{Part, RowNumbers};
@@ -74,6 +75,8 @@ struct PlannedBatches<T, S, B: PlanBatches<T>> {
     planned: VecDeque<Planned<S, B::About>>,
     /// Elements in `planned`.
     members: usize,
+    /// Numbers of the batches in the run.
+    numbers: BatchNumbers,
     /// Rows of the next batch. Contains rows between two calls only if planning has failed.
     open: PlannedRows,
     /// Number of elements to plan ahead.
@@ -121,6 +124,7 @@ where
         deal,
         failed,
         planned,
+        numbers: BatchNumbers::new(run.edits().clone()),
         open,
         members: 0,
         ahead,
@@ -245,10 +249,13 @@ where
     /// Plans a batch, and announces the elements of the part's rows to the maker.
     fn plan_batch(&mut self, cx: &mut Cx) -> Result<()> {
         let (batches, pass, open) = (&mut self.batches, &mut self.plan.pass, &mut self.open);
-        let Some((own, about)) = cx.planning(|cx| batches.plan(pass, open, cx))? else {
+        let number = self.numbers.next(cx.batch());
+        let planned = cx.for_batch(number, |cx| cx.planning(|cx| batches.plan(pass, open, cx)))?;
+        let Some((own, about)) = planned else {
             self.end = Some(Ok(()));
             return Ok(());
         };
+        self.numbers.advance();
         let rows = std::mem::take(&mut self.open);
         let mut plan = BatchPlan { digest: Some(rows.digest()), ..BatchPlan::default() };
         let (own, recipes) = match &self.deal {
@@ -410,6 +417,7 @@ where
         self.planned.clear();
         self.open.clear();
         (self.members, self.end) = (0, None);
+        self.numbers.forget();
         self.plan.make.forget()?;
         self.plan.pass.restore(state.clone(), cx)?;
         self.state = state;

@@ -128,6 +128,11 @@ impl<D: IterDataset> RunContents<D> {
         }
     }
 
+    /// Sets the number of the batch that is planned next.
+    pub(crate) fn begin_batch(&mut self, number: u64) {
+        self.cx.begin_batch(number);
+    }
+
     /// Returns the contents of the next batch; `None` at the end.
     ///
     /// # Errors

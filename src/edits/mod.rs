@@ -1,5 +1,7 @@
 //! Edits of a run: changes of its stream, each from a batch on.
 
+mod numbers;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -8,6 +10,8 @@ use crate::declare::arguments::{Arguments, Kind, arguments, read};
 use crate::declare::node::Node;
 use crate::declare::values::{AtLeast, Decode};
 use crate::error::{Error, Result};
+
+pub(crate) use self::numbers::{BatchNumbers, RunEdits};
 
 arguments! {
     pub(crate) struct EditArgs {
