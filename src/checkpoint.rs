@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::dataset::Stage;
-use crate::edits::Edits;
+use crate::edits::{EditedMix, Edits};
 use crate::error::{Error, Result};
 use crate::rng::without_schedule;
 
@@ -39,6 +39,9 @@ pub struct Checkpoint {
     /// Edits that have changed a batch before this point: see [`edits`](crate::LoaderBuilder::edits).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edits: Vec<String>,
+    /// Progress of the mix that edits change. `None` if no edit changes a mix.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edited_mix: Option<EditedMix>,
 }
 
 /// Change of the pipeline that a restore accepted: see [`accept_changes`](crate::LoaderBuilder::accept_changes).
@@ -179,6 +182,7 @@ impl Identity {
             state,
             accepted_changes: self.accepted_changes.clone(),
             edits: self.edits.effective(delivered),
+            edited_mix: None,
         })
     }
 }

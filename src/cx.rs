@@ -15,6 +15,7 @@ mod evaluation;
 mod group;
 mod local;
 mod outside_waits;
+mod progress;
 mod recorder;
 mod records;
 mod response;
@@ -34,6 +35,7 @@ pub(crate) use self::evaluation::{Evaluation, EvaluatorId, ThreadWaits, Watch, n
 pub(crate) use self::group::ElementGroup;
 use self::group::SlowestGroup;
 use self::local::{Local, UNITS, Unit};
+use self::progress::Progress;
 pub(crate) use self::recorder::Command;
 pub(crate) use self::recorder::HostCounts;
 pub use self::recorder::{Counts, Recorder, StageTally};
@@ -89,8 +91,7 @@ pub struct Cx {
     element: Option<ElementId>,
     /// Counts of components, by the id of the component's last stage. Empty until a mix counts.
     components: Vec<ComponentCounts>,
-    /// Number of the batch that is being made.
-    batch: u64,
+    progress: Progress,
 }
 
 /// A callback to run before this thread waits for other threads.
@@ -143,29 +144,8 @@ impl Cx {
             slowest: Box::default(),
             element: None,
             components: Vec::new(),
-            batch: 0,
+            progress: Progress::default(),
         }
-    }
-
-    /// Returns the number of the batch that is being made or planned. It counts the batches that the run delivers. A batch
-    /// that an edit leaves out has the number of the next delivered batch.
-    #[inline]
-    pub(crate) fn batch(&self) -> u64 {
-        self.batch
-    }
-
-    /// Sets the number of the batch that is made or planned next.
-    #[inline]
-    pub(crate) fn begin_batch(&mut self, number: u64) {
-        self.batch = number;
-    }
-
-    /// Runs `plan` for batch `number`, ahead of the batch that is being made.
-    pub(crate) fn for_batch<R>(&mut self, number: u64, plan: impl FnOnce(&mut Self) -> R) -> R {
-        let before = std::mem::replace(&mut self.batch, number);
-        let result = plan(self);
-        self.batch = before;
-        result
     }
 
     /// Returns the identity of the last element, if keys of stages are recorded. Returns `None` for an element

@@ -161,7 +161,7 @@ pub mod workers;
 pub use checkpoint::{AcceptedChange, Checkpoint};
 pub use cx::Cx;
 pub use dataset::{BoxIter, BoxMap, DatasetIterator, IterDataset, IterDatasetExt, MapDataset, MapDatasetExt, Stage};
-pub use edits::Edits;
+pub use edits::{EditedMix, Edits};
 pub use element::{Array, Batch, Buffer, DType, Element, ElementSpec, Value};
 pub use error::{Error, ErrorKind, Result};
 pub use exec::{Executor, FailedElements, Runtime};

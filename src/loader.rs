@@ -155,7 +155,7 @@ impl<D: IterDataset + 'static> Loader<D> {
     /// [`ErrorKind::Worker`](crate::ErrorKind::Worker) in a fork.
     pub fn state(&self) -> Result<Checkpoint> {
         self.check_process()?;
-        self.identity.at(self.position.delivered, &self.position.state)
+        self.checkpoint_at(self.position.delivered, &self.position.state)
     }
 
     /// Returns the part of each batch that the loader delivers, unless it delivers whole batches.
@@ -324,6 +324,7 @@ impl<D: IterDataset + 'static> Loader<D> {
             (None, element) => element.batch()?,
         };
         self.position.advance(state);
+        self.run.edits().delivered(self.position.delivered);
         self.log_batch(digest);
         self.meter.delivered += 1;
         if self.meter.delivered == 1 {
@@ -358,7 +359,8 @@ impl<D: IterDataset + 'static> Loader<D> {
 
     /// Makes the checkpoint of an earlier state.
     pub(crate) fn checkpoint_at(&self, delivered: u64, state: &StateOf<D>) -> Result<Checkpoint> {
-        self.identity.at(delivered, state)
+        let checkpoint = self.identity.at(delivered, state)?;
+        Ok(Checkpoint { edited_mix: self.run.edits().progress(delivered), ..checkpoint })
     }
 
     /// Returns true if [`next`](Iterator::next) would not wait for other threads or processes.

@@ -188,6 +188,7 @@ mod tests {
             state: serde_json::Value::Null,
             accepted_changes: Vec::new(),
             edits: Vec::new(),
+            edited_mix: None,
         };
         RunState::new(checkpoint, OrderHash::default(), TokenCount::default(), finished)
     }

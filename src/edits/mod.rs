@@ -1,54 +1,30 @@
 //! Edits of a run: changes of its stream, each from a batch on.
 
+mod change;
 mod numbers;
+mod run;
+mod steps;
 
-use std::fmt;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::declare::arguments::{Arguments, Kind, arguments, read};
+use self::change::Edit;
+use crate::declare::arguments::Kind;
 use crate::declare::node::Node;
-use crate::declare::values::{AtLeast, Decode};
+use crate::declare::values::Decode;
 use crate::error::{Error, Result};
 
-pub(crate) use self::numbers::{BatchNumbers, RunEdits};
-
-arguments! {
-    pub(crate) struct EditArgs {
-        /// Number of the first batch that changes, from 0 on. It counts the batches that the run delivers.
-        at: u64,
-        /// Number of batches to leave out. The batch after them takes their place.
-        skip: AtLeast<1>,
-    }
-}
+pub(crate) use self::change::Change;
+pub(crate) use self::numbers::BatchNumbers;
+pub use self::run::EditedMix;
+pub(crate) use self::run::{MixPlace, RunEdits};
 
 /// A log of edits of a run, in the order of their batches: see [`LoaderBuilder::edits`](crate::LoaderBuilder::edits).
 ///
 /// An edit at batch `b` changes no batch before `b`. The log may therefore grow during a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Edits(Vec<Edit>);
-
-/// An edit: some batches are left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Edit {
-    at: u64,
-    skip: u64,
-}
-
-impl fmt::Display for Edit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at {}: skip {}", self.at, self.skip)
-    }
-}
-
-impl Decode for Edit {
-    const KIND: Kind = Kind::Section(&EditArgs::ABOUT);
-
-    fn decode(node: &Node) -> Result<Self> {
-        let EditArgs { at, skip } = read(node)?;
-        Ok(Self { at, skip: skip.0 })
-    }
-}
 
 impl Decode for Edits {
     const KIND: Kind = Kind::List(&Edit::KIND);
@@ -62,8 +38,34 @@ impl Decode for Edits {
 
 impl Edits {
     /// Leaves out `batches` batches at batch `at`: the batch after them takes their place.
-    pub fn skip(mut self, at: u64, batches: u64) -> Self {
-        self.0.push(Edit { at, skip: batches });
+    pub fn skip(self, at: u64, batches: u64) -> Self {
+        self.with(at, Change::Skip(batches))
+    }
+
+    /// Changes the weights of a mix of streams from batch `at` on. Weights are by the names of the datasets; datasets
+    /// without a name in `weights` have weight 0.
+    ///
+    /// Weights apply exactly as written, and replace later entries of a [`Schedule`](crate::rng::Schedule).
+    pub fn mix<N: Into<String>>(self, at: u64, weights: impl IntoIterator<Item = (N, f64)>) -> Self {
+        self.mix_over(at, weights, 0)
+    }
+
+    /// Like [`mix`](Self::mix), with a linear transition over `batches`: at most 100 equal steps.
+    pub fn mix_over<N>(self, at: u64, weights: impl IntoIterator<Item = (N, f64)>, batches: u64) -> Self
+    where
+        N: Into<String>,
+    {
+        let weights: BTreeMap<String, f64> = weights.into_iter().map(|(name, weight)| (name.into(), weight)).collect();
+        self.with(at, Change::Mix { weights, over: batches })
+    }
+
+    /// Removes datasets from a mix of streams from batch `at` on. The other datasets keep their proportions.
+    pub fn remove<N: Into<String>>(self, at: u64, names: impl IntoIterator<Item = N>) -> Self {
+        self.with(at, Change::Remove(names.into_iter().map(Into::into).collect()))
+    }
+
+    fn with(mut self, at: u64, change: Change) -> Self {
+        self.0.push(Edit { at, change });
         self
     }
 
@@ -72,47 +74,45 @@ impl Edits {
         self.0.is_empty()
     }
 
-    /// Checks the order of the edits.
+    /// Checks the edits and their order.
     pub(crate) fn check(&self) -> Result<()> {
-        match self.0.windows(2).position(|pair| pair[1].at < pair[0].at) {
-            None => Ok(()),
-            Some(place) => {
-                let [before, edit] = [self.0[place], self.0[place + 1]];
+        for (number, edit) in self.0.iter().enumerate() {
+            edit.check().map_err(|error| Error::config(format!("edit {number}: {}", error.message())))?;
+        }
+        let pairs = self.0.windows(2).enumerate();
+        for (place, pair) in pairs {
+            let [before, edit] = pair else { continue };
+            if edit.at < before.at {
                 let text = format!(
                     "edit {} is at batch {}, before batch {} of the edit before it",
                     place + 1,
                     edit.at,
                     before.at
                 );
-                Err(Error::config(text)
-                    .help("list the edits in the order of their batches; append new edits at the end"))
+                return Err(Error::config(text)
+                    .help("list the edits in the order of their batches; append new edits at the end"));
             }
+        }
+        let mixed: Vec<&Edit> = self.0.iter().filter(|edit| edit.is_of_mix()).collect();
+        match mixed.windows(2).find(|pair| pair[1].at < pair[0].end()) {
+            Some(pair) => {
+                let text = format!("the edit `{}` begins before the transition `{}` ends", pair[1], pair[0]);
+                Err(Error::config(text).help("shorten the transition (`over`), or begin later"))
+            }
+            None => Ok(()),
         }
     }
 
     /// Returns the number of batches to leave out before batch `number` of the run.
-    #[inline]
     fn skipped_at(&self, number: u64) -> u64 {
-        if self.0.is_empty() {
-            return 0;
-        }
         let first = self.0.partition_point(|edit| edit.at < number);
-        self.0[first..].iter().take_while(|edit| edit.at == number).map(|edit| edit.skip).fold(0, u64::saturating_add)
+        let skipped = |edit: &Edit| if let Change::Skip(batches) = edit.change { batches } else { 0 };
+        self.0[first..].iter().take_while(|edit| edit.at == number).map(skipped).fold(0, u64::saturating_add)
     }
 
-    /// Returns batch `number` of the run. `next` yields the batches of the stream without edits; the batches to leave out
-    /// are dropped.
-    ///
-    /// # Errors
-    /// Errors of `next`.
-    #[inline]
-    pub(crate) fn batch<T>(&self, number: u64, mut next: impl FnMut() -> Result<Option<T>>) -> Result<Option<T>> {
-        for _ in 0..self.skipped_at(number) {
-            if next()?.is_none() {
-                return Ok(None);
-            }
-        }
-        next()
+    /// Returns the names of datasets that each edit of a mix contains, with the edit as text.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (String, Vec<&str>)> {
+        self.0.iter().filter(|edit| edit.is_of_mix()).map(|edit| (edit.to_string(), edit.names()))
     }
 
     /// Returns the edits as lines.

@@ -1,27 +1,9 @@
 //! The numbers of batches that a pass plans ahead of the consumer.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use super::Edits;
-use crate::sync::Locked;
-
-/// The edits of a run, shared by the loader and its pass.
-#[derive(Debug, Default)]
-pub(crate) struct RunEdits {
-    edits: Mutex<Edits>,
-}
-
-impl RunEdits {
-    /// Shares `edits`.
-    pub(crate) fn new(edits: Edits) -> Self {
-        Self { edits: Mutex::new(edits) }
-    }
-
-    /// Returns the number of batches to leave out before batch `number` of the run.
-    fn skipped_at(&self, number: u64) -> u64 {
-        self.edits.locked().skipped_at(number)
-    }
-}
+use super::RunEdits;
+use crate::cx::Cx;
 
 /// Counts the batches that a pass plans ahead, and returns their numbers in the run.
 ///
@@ -45,17 +27,22 @@ impl BatchNumbers {
         self.next = None;
     }
 
-    /// Returns the number of the next planned batch. `present` is the number of the batch that the consumer waits for.
-    pub(crate) fn next(&mut self, present: u64) -> u64 {
-        let edits = &self.edits;
-        self.next.get_or_insert_with(|| (present, edits.skipped_at(present))).0
+    /// Begins the next planned batch, whose number `cx` then has. Before, `cx` has the number of the batch that the consumer
+    /// waits for.
+    pub(crate) fn begin(&mut self, cx: &mut Cx) {
+        let (edits, present) = (&self.edits, cx.batch());
+        let (number, _) = *self.next.get_or_insert_with(|| (present, edits.skipped_at(present)));
+        edits.begin(number, cx);
     }
 
-    /// Counts the next planned batch.
-    pub(crate) fn advance(&mut self) {
+    /// Ends the batch that began last.
+    pub(crate) fn end(&mut self, cx: &Cx) {
         self.next = self.next.map(|(number, left)| match left.checked_sub(1) {
             Some(left) => (number, left),
-            None => (number + 1, self.edits.skipped_at(number + 1)),
+            None => {
+                self.edits.end(number, cx);
+                (number + 1, self.edits.skipped_at(number + 1))
+            }
         });
     }
 }
@@ -63,18 +50,21 @@ impl BatchNumbers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Edits;
 
     #[test]
     fn a_batch_that_is_left_out_has_the_number_of_the_next_delivered_batch() {
         let edits = Edits::default().skip(3, 2).skip(5, 1);
-        let mut numbers = BatchNumbers::new(Arc::new(RunEdits::new(edits)));
-        let mut take = |present| {
-            let number = numbers.next(present);
-            numbers.advance();
-            number
+        let mut numbers = BatchNumbers::new(Arc::new(RunEdits::new(edits, None)));
+        let mut cx = Cx::default();
+        let mut take = || {
+            numbers.begin(&mut cx);
+            numbers.end(&cx);
+            cx.batch()
         };
-        assert_eq!([(); 8].map(|()| take(2)), [2, 3, 3, 3, 4, 5, 5, 6]);
+        assert_eq!([(); 9].map(|()| take()), [0, 1, 2, 3, 3, 3, 4, 5, 5]);
         numbers.forget();
-        assert_eq!(numbers.next(5), 5);
+        numbers.begin(&mut cx);
+        assert_eq!(cx.batch(), 5);
     }
 }

@@ -266,6 +266,11 @@ impl Runtime {
         (share.is_some() || self.reads_here()).then(|| Self { share, ..self.clone() })
     }
 
+    /// Returns the id of a stage in the whole pipeline.
+    pub(crate) fn id_of(&self, stage: StageId) -> usize {
+        self.base + stage.index()
+    }
+
     /// Records the elements given to the consumer, and the cause of its wait for them.
     pub(crate) fn responded(&self, response: &Response, begins: Option<Cause>) {
         if let Some(recorder) = &self.recorder {

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::checkpoint::{Checkpoint, FORMAT as CHECKPOINT};
-use crate::edits::Edits;
+use crate::edits::{EditedMix, Edits};
 use crate::error::{Error, Result};
 
 /// Number of the format.
@@ -50,6 +50,9 @@ pub struct Entry {
     pub fingerprint: String,
     /// Positions of all stages, as in a checkpoint.
     pub state: Json,
+    /// Progress of the mix that edits change, as in a checkpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edited_mix: Option<EditedMix>,
     /// Digest of the plans of all batches since the previous line, if rows were planned from keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
@@ -199,6 +202,7 @@ impl Line {
             state: self.entry.state.clone(),
             accepted_changes: Vec::new(),
             edits: self.run.edits.effective(self.entry.at_batch),
+            edited_mix: self.entry.edited_mix.clone(),
         }
     }
 }
@@ -207,7 +211,8 @@ impl Entry {
     /// Creates a line without a plan and a run.
     pub(super) fn new(event: Event, at_batch: u64, wall: u64, fingerprint: &str, state: Json) -> Self {
         let fingerprint = fingerprint.to_owned();
-        Self { gristmill_ledger: FORMAT, event, at_batch, wall, fingerprint, state, plan: None, run: None }
+        let (edited_mix, plan, run) = (None, None, None);
+        Self { gristmill_ledger: FORMAT, event, at_batch, wall, fingerprint, state, edited_mix, plan, run }
     }
 
     /// Returns the line as text, with its checksum and line end.

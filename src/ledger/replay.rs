@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::log::{Line, Run, RunLog};
 use crate::checkpoint::{Checkpoint, Identity};
 use crate::cx::Cx;
-use crate::dataset::iter::DatasetIterator;
+use crate::dataset::iter::{DatasetIterator, edited_mix};
 use crate::dataset::{IterDataset, PlannedBatch, PlannedPass, Stage};
+use crate::edits::RunEdits;
 use crate::error::{Error, Result};
 use crate::keys::KeySource;
 
@@ -16,6 +17,7 @@ type StateOf<D> = <<D as IterDataset>::Iter as DatasetIterator>::State;
 pub(crate) struct Replay<'a, D: IterDataset> {
     log: &'a RunLog,
     identity: Identity,
+    edits: Arc<RunEdits>,
     /// The files of each source, by stage id.
     files: Vec<(usize, Vec<String>)>,
     /// The run whose files and stages were compared last.
@@ -34,8 +36,9 @@ impl<'a, D: IterDataset> Replay<'a, D> {
     pub(crate) fn start(dataset: &D, log: &'a RunLog, keys: Option<Arc<dyn KeySource>>) -> Result<Self> {
         let (identity, files) = (Identity::of(dataset), (dataset as &dyn Stage).source_files(usize::MAX));
         let identity = identity.edited(log.edits());
-        let pass = PlannedPass::start(dataset, keys)?;
-        Ok(Self { log, identity, files, checked: None, pass, cx: Cx::default(), next: 0 })
+        let edits = Arc::new(RunEdits::new(log.edits(), edited_mix(dataset, &log.edits())?));
+        let pass = PlannedPass::start(dataset, keys, edits.clone())?;
+        Ok(Self { log, identity, edits, files, checked: None, pass, cx: Cx::default(), next: 0 })
     }
 
     /// Compares the source files and the stages of a logged run with the pipeline.
@@ -61,6 +64,8 @@ impl<'a, D: IterDataset> Replay<'a, D> {
             Error::state(format!("the run log's state does not have the shape of this pipeline's state: {e}"))
         })?;
         self.next = line.entry.at_batch;
+        self.edits.resume(self.next, line.entry.edited_mix.clone())?;
+        self.edits.move_to(self.next, &mut self.cx);
         self.pass.restore(state, &mut self.cx)
     }
 
@@ -86,8 +91,8 @@ impl<'a, D: IterDataset> Replay<'a, D> {
     /// # Errors
     /// Errors of the plan.
     pub(crate) fn plan(&mut self, spans: bool) -> Result<Option<PlannedBatch>> {
-        self.cx.begin_batch(self.next);
-        let planned = self.identity.edits().batch(self.next, || self.pass.next(spans, &mut self.cx))?;
+        let pass = &mut self.pass;
+        let planned = self.edits.batch(self.next, &mut self.cx, |cx| pass.next(spans, cx))?;
         self.next += u64::from(planned.is_some());
         Ok(planned)
     }
@@ -98,9 +103,10 @@ impl<'a, D: IterDataset> Replay<'a, D> {
     /// Errors of the plan.
     pub(crate) fn plan_again(&mut self, before: StateOf<D>) -> Result<Option<PlannedBatch>> {
         let last = self.next.saturating_sub(1);
+        self.edits.move_to(last, &mut self.cx);
         self.pass.restore(before, &mut self.cx)?;
-        self.cx.begin_batch(last);
-        self.identity.edits().batch(last, || self.pass.next(true, &mut self.cx))
+        let pass = &mut self.pass;
+        self.edits.batch(last, &mut self.cx, |cx| pass.next(true, cx))
     }
 
     /// Returns the state before the next batch.
@@ -118,7 +124,8 @@ impl<'a, D: IterDataset> Replay<'a, D> {
     /// # Errors
     /// [`ErrorKind::State`](crate::ErrorKind::State) if JSON cannot hold the state.
     pub(crate) fn checkpoint(&self) -> Result<Checkpoint> {
-        self.identity.at(self.next, &self.pass.state())
+        let checkpoint = self.identity.at(self.next, &self.pass.state())?;
+        Ok(Checkpoint { edited_mix: self.edits.progress(self.next), ..checkpoint })
     }
 }
 

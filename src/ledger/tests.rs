@@ -7,6 +7,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::{Event, RunLog, audit, when, which};
+use crate::dataset::iter::mix;
 use crate::dataset::map::{Mix, Source};
 use crate::dataset::{Lineage, Remainder};
 use crate::element::{Array, Element};
@@ -32,6 +33,7 @@ fn pipeline(lens: &[usize], before: usize, packs: usize, size: usize) -> BoxIter
         1 => source().shuffle(3).repeat(2).to_iter().filter(move |element| id(element) % 3 != 0).boxed(),
         2 => Mix::new(vec![source().shuffle(5).boxed(), source().shuffle(9).boxed()]).to_iter().boxed(),
         3 => source().to_iter().flat_map(|element| vec![element.clone(), element]).boxed(),
+        4 => mix([1, 8].map(|seed| source().shuffle(seed).repeat(2).to_iter())).named(NAMES).boxed(),
         _ => source().shuffle(1).to_iter().window_shuffle(5, 2).repeat(2).boxed(),
     };
     let rows = RowSpec::from(12);
@@ -61,6 +63,9 @@ fn loader(
     }
     builder.build().unwrap()
 }
+
+/// Names of the parts of a mix.
+const NAMES: [&str; 2] = ["a", "b"];
 
 /// The lineage of each global batch, from a run without a log.
 fn twin(ds: &BoxIter<Element>, edits: Edits) -> Vec<Vec<Lineage>> {
@@ -97,12 +102,13 @@ proptest! {
     #[test]
     fn searches_find_the_lineage_of_the_run(
         lens in prop::collection::vec(1usize..30, 4..40),
-        before in 0..5usize,
+        before in 0..6usize,
         packs in 0..4usize,
         size in 1usize..12,
         parts in 1..3usize,
         kills in prop::collection::vec((0..20usize, 0..9usize), 0..3),
         mut skips in prop::collection::vec((0..30u64, 1..5u64), 0..3),
+        mixes in prop::collection::vec((0..9u64, 1..4u8), 0..3),
     ) {
         let parts = if packs == 3 { 1 } else { parts };
         let ds = pipeline(&lens, before, packs, size);
@@ -110,7 +116,14 @@ proptest! {
         let path = folder.path().join("run.ledger");
         skips.sort_by_key(|(at, _)| *at);
         let edits = skips.iter().fold(Edits::default(), |edits, (at, count)| edits.skip(*at, *count));
-        let mut unedited = twin(&ds, Edits::default());
+        let mut at = 0;
+        let mixed = |edits: Edits, (gap, weight): &(u64, u8)| {
+            at += gap;
+            edits.mix(at, NAMES.into_iter().zip([1.0, f64::from(*weight)]))
+        };
+        // Skips are the only edits of pipelines without a mix.
+        let (edits, skips) = if before == 4 { (mixes.iter().fold(Edits::default(), mixed), Vec::new()) } else { (edits, skips) };
+        let mut unedited = twin(&ds, if before == 4 { edits.clone() } else { Edits::default() });
         for (at, count) in skips {
             let from = (at as usize).min(unedited.len());
             unedited.drain(from..(from + count as usize).min(unedited.len()));

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
@@ -12,6 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::log::{Entry, Event, Run, RunLog};
 use crate::checkpoint::unwritable;
 use crate::dataset::Stage;
+use crate::edits::RunEdits;
 use crate::element::StreamHasher;
 use crate::error::{Error, Result};
 use crate::place::Location;
@@ -27,6 +29,7 @@ pub(crate) struct Ledger {
     /// Hash of the sources of the last line with a run.
     last_sources: Option<String>,
     run: Run,
+    edits: Arc<RunEdits>,
     fingerprint: String,
     /// Number of batches before the last line, and before the next batch.
     last: u64,
@@ -74,12 +77,18 @@ impl Ledger {
             path: path.to_owned(),
             last_sources: log.run().map(|run| run.sources_hash.clone()),
             run: Run::default(),
+            edits: Arc::default(),
             fingerprint: String::new(),
             last: 0,
             next: 0,
             plans: Some(0),
             has_failed: false,
         })
+    }
+
+    /// Sets the edits of the run, whose progress the lines contain.
+    pub(crate) fn edited(self, edits: &Arc<RunEdits>) -> Self {
+        Self { edits: edits.clone(), ..self }
     }
 
     /// Writes the line of a start or resume of `pipeline` at `at`. `run` lacks the pipeline and its sources.
@@ -110,7 +119,7 @@ impl Ledger {
         }
         (self.plans, self.next) = (Some(0), at);
         let entry = Entry::new(event, at, now(), &self.fingerprint, state);
-        self.write(&Entry { run: Some(run), ..entry })
+        self.write(&Entry { edited_mix: self.edits.progress(at), run: Some(run), ..entry })
     }
 
     /// Counts a delivered batch, and writes a line after every 1,000 batches. After an error, warns and writes nothing more.
@@ -147,7 +156,7 @@ impl Ledger {
         let plans = self.plans.replace(0).filter(|_| self.next > self.last);
         let plan = plans.map(|plans| format!("{plans:032x}"));
         let entry = Entry::new(event, self.next, now(), &self.fingerprint, state);
-        self.write(&Entry { plan, ..entry })
+        self.write(&Entry { edited_mix: self.edits.progress(self.next), plan, ..entry })
     }
 
     fn write(&mut self, entry: &Entry) -> Result<()> {

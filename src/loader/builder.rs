@@ -17,7 +17,7 @@ use crate::checkpoint::{Checkpoint, Identity};
 use crate::cpu::Cpu;
 use crate::cx::Command;
 use crate::cx::{Cause, Recorder};
-use crate::dataset::iter::{keys_help, not_by_lanes, note_keys};
+use crate::dataset::iter::{edited_mix, keys_help, not_by_lanes, note_keys};
 use crate::dataset::{DatasetIterator, IterDataset, Role, Stage};
 use crate::edits::{Edits, RunEdits};
 use crate::error::{Error, Result};
@@ -280,7 +280,8 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         let key_recorder = key_recorder.filter(|_| is_first);
         let deal = parted.as_ref().map(|parted| parted.deal().clone()).unwrap_or_default();
         let failed = Arc::new(Failed::new(self.rows.failed_elements));
-        let edits = Arc::new(RunEdits::new(self.past.edits.clone()));
+        let mix = edited_mix(&self.dataset, &self.past.edits)?;
+        let edits = Arc::new(RunEdits::new(self.past.edits.clone(), mix));
         let run = run.with_keys(keys).with_deal(deal).with_failed(failed).with_edits(edits);
         let run = match &key_recorder {
             Some(recorder) => note_keys(&self.dataset, run, recorder)?,
@@ -290,7 +291,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         let wanted = Wanted::new(Mutex::new(parted.as_ref().map(|parted| parted.part().clone())));
         let dataset = Arc::new(self.dataset);
         let restored = Number::default();
-        let mut iter = Pass::start(dataset.clone(), &run, wanted.clone())?.edited(identity.edits(), &restored);
+        let mut iter = Pass::start(dataset.clone(), &run, wanted.clone())?.restored_at(&restored);
         let by_rows = iter.is_of_part().then_some(wanted);
         if by_rows.is_none() && *run.deal() == Deal::Lanes {
             return Err(not_by_lanes(&*dataset, &run));
@@ -301,6 +302,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
             identity = identity.after(&checkpoint, self.past.accepts_changes)?;
             identity.log_change_since(&checkpoint);
             restored.store(checkpoint.delivered, Relaxed);
+            run.edits().resume(checkpoint.delivered, checkpoint.edited_mix)?;
             iter.restore(typed_state::<D>(checkpoint.state)?, &mut cx)?;
             (delivered, begins) = (checkpoint.delivered, Cause::Restore);
         }

@@ -54,7 +54,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         let Some(ahead) = ahead.get_mut().filter(|ahead| ahead.has_ended()) else { return Ok(false) };
         let wanted = self.host.by_rows.clone().unwrap_or_default();
         let iter = Pass::start(self.dataset.clone(), &self.run, wanted)?;
-        let (mut iter, mut cx) = (iter.edited(self.identity.edits(), &self.position.restored), self.run.cx());
+        let (mut iter, mut cx) = (iter.restored_at(&self.position.restored), self.run.cx());
         self.position.restored.store(self.position.delivered, Relaxed);
         iter.restore(state.clone(), &mut cx)?;
         self.position.state = iter.state();
@@ -131,6 +131,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         self.check_process()?;
         let identity = self.identity.after(checkpoint, self.accepts_changes)?;
         self.host.guarded.iter_mut().for_each(Guarded::restart);
+        self.run.edits().resume(checkpoint.delivered, checkpoint.edited_mix.clone())?;
         let has_gone = self.go_to(typed_state::<D>(checkpoint.state.clone())?, checkpoint.delivered)?;
         if has_gone {
             identity.log_change_since(checkpoint);

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex};
 use crate::cx::Cx;
 use crate::dataset::iter::{Dealt, PartPassOf, left_out, unmade};
 use crate::dataset::{DatasetIterator, IterDataset};
-use crate::edits::Edits;
 use crate::error::Result;
 use crate::exec::Runtime;
 use crate::part::{Deal, Dealer, Part, RowBatch, RowNumbers};
@@ -87,7 +86,6 @@ pub(super) struct Pass<D: IterDataset> {
     /// The requested part, which a restore switches to.
     wanted: Wanted,
     inner: Inner<D>,
-    edits: Edits,
     /// Number of the next batch of the run.
     number: u64,
     /// Number of the next batch after a restore.
@@ -121,13 +119,12 @@ impl<D: IterDataset> Pass<D> {
     pub(super) fn start(dataset: Arc<D>, run: &Runtime, wanted: Wanted) -> Result<Self> {
         let part = wanted.locked().clone();
         let inner = Inner::start(&*dataset, run, part)?;
-        let (edits, restored) = (Edits::default(), Number::default());
-        Ok(Self { dataset, run: run.clone(), wanted, inner, edits, number: 0, restored })
+        Ok(Self { dataset, run: run.clone(), wanted, inner, number: 0, restored: Number::default() })
     }
 
-    /// Applies `edits`. Before a restore, `restored` is set to the number of the next batch.
-    pub(super) fn edited(self, edits: &Edits, restored: &Number) -> Self {
-        Self { edits: edits.clone(), restored: restored.clone(), ..self }
+    /// Sets the number that contains the number of the next batch at each restore.
+    pub(super) fn restored_at(self, restored: &Number) -> Self {
+        Self { restored: restored.clone(), ..self }
     }
 
     /// Returns true if the pass evaluates only the rows of a part, so that a change of part requires a restore.
@@ -142,9 +139,8 @@ impl<D: IterDataset> DatasetIterator for Pass<D> {
 
     #[inline]
     fn next(&mut self, cx: &mut Cx) -> Result<Option<Self::Item>> {
-        cx.begin_batch(self.number);
         let inner = &mut self.inner;
-        let next = self.edits.batch(self.number, || match inner {
+        let next = self.run.edits().batch(self.number, cx, |cx| match inner {
             Inner::Whole(pass) => Ok(pass.next(cx)?.map(Dealt::whole)),
             Inner::Part(pass, _) => pass.next(cx),
         })?;
@@ -168,6 +164,7 @@ impl<D: IterDataset> DatasetIterator for Pass<D> {
             }
         }
         self.number = self.restored.load(Relaxed);
+        self.run.edits().move_to(self.number, cx);
         match &mut self.inner {
             Inner::Whole(pass) => pass.restore(state, cx),
             Inner::Part(pass, _) => pass.restore(state, cx),

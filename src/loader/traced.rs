@@ -37,11 +37,12 @@ impl<D: IterDataset + 'static> Loader<D> {
             return Err(Error::state(text).help("call `lineage` after a batch"));
         };
         let mut cx = Cx::default();
-        let mut pass = PlannedPass::start(&*self.dataset, self.run.shared_keys())?;
-        pass.restore(before, &mut cx)?;
         let last = self.position.delivered.saturating_sub(1);
-        cx.begin_batch(last);
-        let Some(batch) = self.identity.edits().batch(last, || pass.next(true, &mut cx))? else {
+        let edits = self.run.edits().again_at(last);
+        let mut pass = PlannedPass::start(&*self.dataset, self.run.shared_keys(), edits.clone())?;
+        edits.move_to(last, &mut cx);
+        pass.restore(before, &mut cx)?;
+        let Some(batch) = edits.batch(last, &mut cx, |cx| pass.next(true, cx))? else {
             return Err(Error::state("the plan ends before the last delivered element"));
         };
         let mut rows = Tracer::new(&*self.dataset).rows(&batch);
@@ -89,7 +90,7 @@ impl<D: IterDataset + 'static> Loader<D> {
         let (part, deal) = (self.part().cloned().unwrap_or_else(Part::whole), self.deal().cloned().unwrap_or_default());
         let run = Run { part: part.to_string(), deal: format!("{deal:?}"), file, ..Run::default() };
         let run = Run { edits: self.identity.edits().clone(), ..run };
-        let mut ledger = Ledger::open(&path)?;
+        let mut ledger = Ledger::open(&path)?.edited(self.run.edits());
         let Position { state, delivered, .. } = &self.position;
         ledger.begin(&*self.dataset, run, self.identity.fingerprint(), *delivered, state)?;
         self.host.ledger = Some(Ours::new(ledger));

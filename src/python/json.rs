@@ -42,6 +42,7 @@ pub(super) fn of_checkpoint<'py>(py: Python<'py>, checkpoint: &Checkpoint) -> Py
         state,
         accepted_changes,
         edits,
+        edited_mix,
     } = checkpoint;
     let dict = PyDict::new(py);
     dict.set_item(intern!(py, "gristmill_checkpoint"), gristmill_checkpoint)?;
@@ -56,6 +57,10 @@ pub(super) fn of_checkpoint<'py>(py: Python<'py>, checkpoint: &Checkpoint) -> Py
     }
     if !edits.is_empty() {
         dict.set_item(intern!(py, "edits"), edits)?;
+    }
+    if let Some(progress) = edited_mix {
+        let progress = serde_json::to_value(progress).map_err(|e| PyValueError::new_err(e.to_string()))?;
+        dict.set_item(intern!(py, "edited_mix"), to_python(py, &progress)?)?;
     }
     Ok(dict.into_any())
 }

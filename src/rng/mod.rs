@@ -33,7 +33,7 @@ pub(crate) use mt19937::Mt19937;
 pub use pcg64::{Pcg64, permuted};
 pub use philox::{ElementRng, PhiloxKey};
 pub use piecewise::PiecewiseOrder;
-pub(crate) use schedule::{Row, without_schedule};
+pub(crate) use schedule::{MOST_STEPS, Row, shares, without_schedule};
 pub use schedule::{Schedule, ScheduleEntry};
 pub use seed_sequence::{SeedSequence, default_seed};
 pub(crate) use token_turns::{Origin, TokenTurns};

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::error::{Error, Result};
 
 /// Largest number of steps of a transition.
-const MOST_STEPS: u64 = 100;
+pub(crate) const MOST_STEPS: u64 = 100;
 
 /// Weights of a mix that change at certain positions of the mix.
 ///
@@ -188,7 +188,7 @@ impl ScheduleEntry {
 }
 
 /// The weights divided by their sum.
-fn shares(weights: &[f64]) -> Vec<f64> {
+pub(crate) fn shares(weights: &[f64]) -> Vec<f64> {
     // Dividing by the largest weight first keeps the sum finite.
     let largest = weights.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     let scaled: Vec<f64> = weights.iter().map(|weight| weight / largest).collect();

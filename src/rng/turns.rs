@@ -11,7 +11,8 @@ use crate::error::Result;
 /// If a component ends, the order begins anew with the other components.
 pub(crate) struct Turns {
     rows: Arc<[Row]>,
-    is_exact: bool,
+    /// Number of rows at the start whose weights are rounded as in Grain.
+    rounded: usize,
     has_ended: Box<[bool]>,
     /// Position of the last end of a component.
     origin: u64,
@@ -28,16 +29,17 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    /// Starts at position 0. The first of the `rows` must begin there.
+    /// Starts at position 0. The first of the `rows` must begin there. The weights of the first `rounded` rows are rounded
+    /// as in Grain.
     ///
     /// # Errors
     /// Errors of the weights.
-    pub(crate) fn new(rows: Arc<[Row]>, is_exact: bool) -> Result<Self> {
+    pub(crate) fn new(rows: Arc<[Row]>, rounded: usize) -> Result<Self> {
         let components = rows.first().map_or(0, |row| row.weights.len());
         let has_ended = vec![false; components].into();
         let phases = vec![Phase::ZERO; components].into();
         let mut turns =
-            Self { rows, is_exact, has_ended, origin: 0, next_row: 0, start: 0, until: 0, phases, cursor: None };
+            Self { rows, rounded, has_ended, origin: 0, next_row: 0, start: 0, until: 0, phases, cursor: None };
         turns.move_to(0)?;
         Ok(turns)
     }
@@ -104,11 +106,12 @@ impl Turns {
             cursor.store(&mut self.phases);
         }
         let Some(row) = self.rows.get(self.next_row) else { return Ok(()) };
+        let is_exact = self.next_row >= self.rounded;
         self.next_row += 1;
         self.until = self.rows.get(self.next_row).map_or(u64::MAX, |next| next.from - start);
         let weights = left(&row.weights, &self.has_ended);
         (self.start, self.cursor) = match weights.iter().any(|weight| *weight > 0.0) {
-            true => (start, Some(MixOrder::of_present(&weights, self.is_exact)?.after(&self.phases).cursor(turns))),
+            true => (start, Some(MixOrder::of_present(&weights, is_exact)?.after(&self.phases).cursor(turns))),
             false => (start + turns, None),
         };
         Ok(())
@@ -133,7 +136,7 @@ mod tests {
         fn turns_are_the_order_of_the_schedule(schedule in schedule(3), from in 0u64..300) {
             let order = PiecewiseOrder::new(&schedule, 3).unwrap();
             let rows: Arc<[Row]> = schedule.rows(3).unwrap().into();
-            let mut turns = Turns::new(rows, true).unwrap();
+            let mut turns = Turns::new(rows, 0).unwrap();
             for restored in [false, true] {
                 if restored {
                     turns.restore(from, 0, [false; 3].into()).unwrap();
@@ -149,7 +152,7 @@ mod tests {
     #[test]
     fn the_share_of_an_ended_component_goes_to_the_others() {
         let rows: Arc<[Row]> = Schedule::new([2.0, 1.0, 1.0]).then(8, [0.0, 1.0, 0.0]).rows(3).unwrap().into();
-        let mut turns = Turns::new(rows, true).unwrap();
+        let mut turns = Turns::new(rows, 0).unwrap();
         let take = |turns: &mut Turns, count| (0..count).map(|_| turns.next().unwrap()).collect::<Vec<_>>();
         assert_eq!(take(&mut turns, 5), [0, 1, 0, 2, 0].map(Some));
         turns.end(0).unwrap();

@@ -148,6 +148,7 @@ impl Manifest {
             state: last.state.clone()?,
             accepted_changes: Vec::new(),
             edits: Vec::new(),
+            edited_mix: None,
         })
     }
 

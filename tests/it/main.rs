@@ -7,6 +7,7 @@ mod ci;
 mod device;
 mod differences;
 mod edits;
+mod edits_mix;
 mod examples;
 mod failed_elements;
 mod fixtures;

@@ -1,6 +1,7 @@
 //! `gristmill replay`: writes batches of a run again, with their records.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::{Logged, Opened};
 use crate::cli::convert::format;
@@ -36,7 +37,7 @@ pub(crate) struct Args {
 pub(crate) fn main(args: &Args) -> Result<Outcome> {
     let Opened { log, dataset, keys } = args.logged.open()?;
     let (first, end) = args.steps;
-    let unplanned = PlannedPass::start(&dataset, None).err();
+    let unplanned = PlannedPass::start(&dataset, None, Arc::default()).err();
     let before = match &unplanned {
         None => which(&dataset, &log, first, keys)?.before,
         Some(error) => {

@@ -99,11 +99,11 @@ pub trait IterCombine<P: Parents>: Send + Sync {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) with the value and the limit.
     fn check(&self, count: usize) -> Result<()>;
 
-    /// Starts a pass over started parents. The report counts its work for `stage`.
+    /// Starts a pass of `run` over started parents. The report counts its work for `stage`.
     ///
     /// # Errors
     /// As [`check`](Self::check).
-    fn start(&self, parents: P::Passes, stage: StageId) -> Result<Self::Pass>;
+    fn start(&self, parents: P::Passes, stage: StageId, run: &Runtime) -> Result<Self::Pass>;
 
     /// Plans the stage from keys: see [`IterDataset::plan`].
     ///
@@ -156,7 +156,7 @@ impl<P: Parents, C: IterCombine<P>> IterDataset for IterCombined<P, C> {
     type Iter = C::Pass;
 
     fn iter(&self, run: &Runtime) -> Result<C::Pass> {
-        self.combine.start(self.parents.start(run)?, self.stage)
+        self.combine.start(self.parents.start(run)?, self.stage, run)
     }
 
     fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {

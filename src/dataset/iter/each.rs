@@ -307,6 +307,9 @@ where
     type State = K::State<I::State>;
 
     fn next(&mut self, cx: &mut Cx) -> Result<Option<E::Out>> {
+        if self.made.is_stale(cx) {
+            self.restore(self.state(), cx)?;
+        }
         let Self { made, keep, read, recorder, stage } = self;
         let name = made.name();
         while let Some(made) = made.next(|| read.next_index(), cx)? {

@@ -213,6 +213,9 @@ where
     /// Opens the next element of the parent. Returns `false` at the parent's end.
     fn open_next(&mut self, cx: &mut Cx) -> Result<bool> {
         let before = self.opened.state();
+        if self.opened.is_stale(cx) {
+            self.opened.restore(before.clone(), cx)?;
+        }
         let Some(pieces) = self.opened.next(|| 0, cx)? else { return Ok(false) };
         let counted = self.recorder.as_ref().and_then(|recorder| recorder.begin(cx.element()));
         self.open = pieces?.map(|pieces| Open { before, pieces, given: 0, counted });

@@ -69,7 +69,7 @@ impl<L: OpenLane> IterCombine<Arc<L>> for Cycle {
         }
         Err(Error::config(format!("the cycle is {} streams, and must be 1 to {MAX_CYCLE}", self.0)))
     }
-    fn start(&self, (lanes, run): (Arc<L>, Runtime), stage: StageId) -> Result<Self::Pass> {
+    fn start(&self, (lanes, run): (Arc<L>, Runtime), stage: StageId, _: &Runtime) -> Result<Self::Pass> {
         let count = lanes.count();
         let places = count.clamp(1, self.0.clamp(1, MAX_CYCLE) as u64);
         let slots = std::iter::repeat_with(|| None).take(places as usize).collect();

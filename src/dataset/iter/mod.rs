@@ -64,6 +64,7 @@ pub(crate) use self::map_with_index::ENUMERATE;
 pub use self::map_with_index::{
     CounterState, IterEnumerate, IterMapWithIndex, IterTryMapWithIndex, Numbered, NumberedFn, TryNumberedFn,
 };
+pub(crate) use self::mix::edited_mix;
 pub use self::mix::{Effective, IterMix, IterMixIter, MixOrigin, MixProgress, MixState, WeightedTurns, mix};
 pub use self::open_lane::{Lanes, MadeLanes, OpenLane};
 pub use self::pass::{InPlace, NextStacked};

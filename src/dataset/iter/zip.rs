@@ -6,6 +6,7 @@ use crate::cx::{Cx, StageId};
 use crate::dataset::run::opaque::debug_name;
 use crate::dataset::run::siblings::{Passes, Reads};
 use crate::error::{Error, Result};
+use crate::exec::Runtime;
 
 /// Policy for a zip whose datasets have different lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,7 +55,7 @@ impl<P: Parents<Passes: Passes + 'static>> IterCombine<P> for ZipLength {
         let none = || Error::config("the number of datasets to zip is 0, and must be 1 or more");
         if count > 0 { Ok(()) } else { Err(none()) }
     }
-    fn start(&self, parents: P::Passes, stage: StageId) -> Result<Self::Pass> {
+    fn start(&self, parents: P::Passes, stage: StageId, _: &Runtime) -> Result<Self::Pass> {
         Ok(IterZipIter { parents, length: *self, stop: false, stage })
     }
 }

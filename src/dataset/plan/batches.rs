@@ -249,13 +249,19 @@ where
     /// Plans a batch, and announces the elements of the part's rows to the maker.
     fn plan_batch(&mut self, cx: &mut Cx) -> Result<()> {
         let (batches, pass, open) = (&mut self.batches, &mut self.plan.pass, &mut self.open);
-        let number = self.numbers.next(cx.batch());
-        let planned = cx.for_batch(number, |cx| cx.planning(|cx| batches.plan(pass, open, cx)))?;
+        let numbers = &mut self.numbers;
+        let planned = cx.planning_ahead(|cx| {
+            numbers.begin(cx);
+            let planned = cx.planning(|cx| batches.plan(pass, open, cx));
+            if let Ok(Some(_)) = planned {
+                numbers.end(cx);
+            }
+            planned
+        })?;
         let Some((own, about)) = planned else {
             self.end = Some(Ok(()));
             return Ok(());
         };
-        self.numbers.advance();
         let rows = std::mem::take(&mut self.open);
         let mut plan = BatchPlan { digest: Some(rows.digest()), ..BatchPlan::default() };
         let (own, recipes) = match &self.deal {

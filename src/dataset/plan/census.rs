@@ -9,6 +9,7 @@ use crate::cx::{Cx, ElementId};
 use crate::dataset::iter::{DatasetIterator, Dealt, IterDataset, PartPassOf, without_plan};
 use crate::dataset::sources::{SourceOfRun, sources_of};
 use crate::dataset::stage::Stage;
+use crate::edits::RunEdits;
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 use crate::part::{BatchContents, Cost, SourceContents};
@@ -29,6 +30,7 @@ pub(crate) struct Census {
 pub(crate) struct RunContents<D: IterDataset> {
     pass: PartPassOf<D>,
     cx: Cx,
+    edits: Arc<RunEdits>,
     census: Arc<Census>,
 }
 
@@ -123,26 +125,26 @@ impl<D: IterDataset> RunContents<D> {
         let census = Arc::new(Census::new(is_counted, cost));
         let run = run.with_census(census.clone());
         match dataset.iter_part(&run, &crate::part::Part::whole())? {
-            Some(pass) => Ok(Self { pass, cx: run.cx(), census }),
+            Some(pass) => Ok(Self { pass, cx: run.cx(), census, edits: run.edits().clone() }),
             None => Err(without_plan(dataset, &run)),
         }
     }
 
-    /// Sets the number of the batch that is planned next.
-    pub(crate) fn begin_batch(&mut self, number: u64) {
-        self.cx.begin_batch(number);
-    }
-
-    /// Returns the contents of the next batch; `None` at the end.
+    /// Returns the contents of batch `number` of the run, with its edits; `None` at the end.
     ///
     /// # Errors
     /// Errors of planning.
-    pub(crate) fn next(&mut self) -> Result<Option<Box<BatchContents>>> {
-        let Some(batch) = self.pass.next(&mut self.cx)? else { return Ok(None) };
-        self.cx.flush_if_due();
+    pub(crate) fn batch(&mut self, number: u64) -> Result<Option<Box<BatchContents>>> {
+        let (pass, edits) = (&mut self.pass, self.edits.clone());
+        let batch = edits.batch(number, &mut self.cx, |cx| {
+            let batch = pass.next(cx)?;
+            cx.flush_if_due();
+            Ok(batch)
+        })?;
         match batch {
-            Dealt::Planned(PlannedBatch { contents: Some(contents), .. }) => Ok(Some(contents)),
-            _ => Err(Error::state("a batch was made, but only its plan is needed")),
+            None => Ok(None),
+            Some(Dealt::Planned(PlannedBatch { contents: Some(contents), .. })) => Ok(Some(contents)),
+            Some(_) => Err(Error::state("a batch was made, but only its plan is needed")),
         }
     }
 

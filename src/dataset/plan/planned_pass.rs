@@ -7,6 +7,7 @@ use super::{Content, Make, PlanOf, PlannedRows, Planning, Span, StandIn};
 use crate::cx::Cx;
 use crate::dataset::IterDataset;
 use crate::dataset::iter::{DatasetIterator, Dealt, PartPassOf};
+use crate::edits::RunEdits;
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 use crate::keys::{KeySource, Keyed, Keys, Recompute};
@@ -62,13 +63,17 @@ enum Inner<D: IterDataset> {
 }
 
 impl<D: IterDataset> PlannedPass<D> {
-    /// Starts a pass at the beginning. Keys that `keys` lacks are computed: their records are evaluated.
+    /// Starts a pass at the beginning of a run with `edits`. Keys that `keys` lacks are computed: their records are
+    /// evaluated.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the stream has no plan. The message contains the reason.
-    pub(crate) fn start(dataset: &D, keys: Option<Arc<dyn KeySource>>) -> Result<Self> {
+    pub(crate) fn start(dataset: &D, keys: Option<Arc<dyn KeySource>>, edits: Arc<RunEdits>) -> Result<Self> {
         let spans = Arc::new(AtomicBool::new(false));
-        let run = Runtime::inline().with_keys(Some(Arc::new(OrRecompute(keys)))).only_planning(spans.clone());
+        let run = Runtime::inline()
+            .with_keys(Some(Arc::new(OrRecompute(keys))))
+            .with_edits(edits)
+            .only_planning(spans.clone());
         if let Some(pass) = dataset.iter_part(&run, &Part::whole())? {
             return Ok(Self { inner: Inner::Batches(pass), spans });
         }

@@ -145,7 +145,8 @@ options! {
     Program {
         /// Changes of the batches, each from a batch on: a file in YAML or JSON, or a list.
         ///
-        /// `[{at: 70100, skip: 400}]` leaves out 400 batches at batch 70,100. An edit changes no batch before it, so edits may be appended to the file
+        /// `[{at: 70100, skip: 400}]` leaves out 400 batches at batch 70,100. `{at: 160000, mix: {web: 0.7, books: 0.3}, over: 2000}` changes the
+        /// weights of a mix of streams, and `remove` its parts. An edit changes no batch before it, so edits may be appended to the file
         /// during the run; they apply after the next resume. All hosts need equal edits.
         edits: EditLog,
     }

@@ -105,6 +105,8 @@ fn edits_are_read_from_a_list_and_from_a_file() {
     assert_eq!(edits("[{at: 3, skip: 2}, {at: 7, skip: 1}]").unwrap(), expected);
     write("- {at: 3, skip: 2}\n- at: 7\n  skip: 1\n");
     assert_eq!(edits("edits.yaml").unwrap(), expected);
+    let mixed = crate::Edits::default().mix_over(3, [("web", 7.0), ("books", 0.5)], 9).remove(12, ["web"]);
+    assert_eq!(edits("[{at: 3, mix: {web: 7, books: 0.5}, over: 9}, {at: 12, remove: web}]").unwrap(), mixed);
     write("# No edit yet.\n\n");
     assert_eq!(edits("edits.yaml").unwrap(), crate::Edits::default());
     let refused = |text: &str| {
@@ -117,6 +119,10 @@ fn edits_are_read_from_a_list_and_from_a_file() {
         ("- {at: 3, skipped: 2}\n", "line 1"),
         ("- {at: 3, skip: 0}\n", "must be at least 1"),
         ("- {at: -3, skip: 1}\n", "-3 is less than 0"),
+        ("- {at: 3}\n", "an edit without a change"),
+        ("- {at: 3, skip: 1, remove: [web]}\n", "an edit with two changes"),
+        ("- {at: 3, mix: {web: -1}}\n", "the weight of `web` is -1, which is not a finite number, 0 or above"),
+        ("- {at: 3, remove: [web], over: 2}\n", "`over` is the length of a transition of `mix`"),
         ("at: [\n", "edits.yaml"),
     ] {
         let error = refused(text);

@@ -103,6 +103,11 @@ impl<I: DatasetIterator<Item: Send + 'static>, W: Work<I::Item>> Chunked<I, W> {
         at.unwrap_or_else(|| self.parent.state())
     }
 
+    /// Returns true if elements were read ahead before the last change of a mix took effect, and must be read again.
+    pub(super) fn is_stale(&self, cx: &Cx) -> bool {
+        self.ahead.as_ref().is_some_and(|ahead| ahead.changes != cx.changes() && !ahead.pending.is_empty())
+    }
+
     /// Moves the parent to a position. Discards elements that were read ahead.
     ///
     /// # Errors
@@ -131,19 +136,22 @@ struct Ahead<I: DatasetIterator, W: Work<I::Item>> {
     given: u64,
     /// Number of next elements that the reading thread evaluates itself, because they are cheap.
     here: u64,
+    /// Number of changes of a mix that had taken effect when the last chunk was read.
+    changes: u64,
 }
 
 /// A chunk that was submitted to the evaluator.
 struct Pending<S, U> {
     incoming: Incoming<Chunk<U, Infallible>>,
-    /// Positions after its elements that have not been yielded.
-    states: VecDeque<S>,
+    /// Positions after its elements that have not been yielded, each with [`Cx::read`].
+    states: VecDeque<(S, u64)>,
 }
 
 impl<I: DatasetIterator<Item: Send + 'static>, W: Work<I::Item>> Ahead<I, W> {
     fn new(others: Box<dyn Apply<I::Item, W::Out>>) -> Self {
         let (parts, pending) = (Vec::new().into_iter(), VecDeque::new());
-        Self { others, at: None, parts, open: Open::default(), pending, stop: None, size: 1, given: 0, here: 0 }
+        let open = Open::default();
+        Self { others, at: None, parts, open, pending, stop: None, size: 1, given: 0, here: 0, changes: 0 }
     }
 
     fn forget(&mut self) {
@@ -171,7 +179,9 @@ impl<I: DatasetIterator<Item: Send + 'static>, W: Work<I::Item>> Ahead<I, W> {
             if let Some(slot) = self.open.next() {
                 self.given += 1;
                 if let Some(first) = self.pending.front_mut() {
-                    self.at = first.states.pop_front();
+                    let after = first.states.pop_front();
+                    after.iter().for_each(|(_, read)| cx.note_read(*read));
+                    self.at = after.map(|(state, _)| state);
                     if first.states.is_empty() {
                         self.pending.pop_front();
                     }
@@ -221,13 +231,14 @@ impl<I: DatasetIterator<Item: Send + 'static>, W: Work<I::Item>> Ahead<I, W> {
     /// Reads the elements of a chunk and submits them.
     fn read(&mut self, parent: &mut I, number: &mut dyn FnMut() -> u64, cx: &mut Cx) {
         let (mut elements, mut states, mut first) = (Vec::new(), VecDeque::new(), None);
-        let start = Instant::now();
+        let (start, before) = (Instant::now(), cx.read());
+        self.changes = cx.changes();
         self.at.get_or_insert_with(|| parent.state());
         while (elements.len() as u64) < self.size && start.elapsed() < READ_TIME {
             match parent.next(cx) {
                 Ok(Some(element)) => {
                     elements.push(element);
-                    states.push_back(parent.state());
+                    states.push_back((parent.state(), cx.read()));
                     let index = number();
                     first.get_or_insert(index);
                 }
@@ -238,6 +249,7 @@ impl<I: DatasetIterator<Item: Send + 'static>, W: Work<I::Item>> Ahead<I, W> {
                 }
             }
         }
+        cx.set_read(before);
         let Some(first) = first else { return };
         for (incoming, count) in self.others.submit(first, elements) {
             let states = states.drain(..count.min(states.len())).collect();

@@ -1,3 +1,4 @@
+mod edited;
 mod pass;
 mod state;
 #[cfg(test)]
@@ -6,6 +7,8 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use self::edited::Edited;
+pub(crate) use self::edited::edited_mix;
 pub use self::pass::IterMixIter;
 use self::pass::{Counted, Ends};
 use self::state::Entries;
@@ -18,6 +21,7 @@ use crate::dataset::plan::{Branches, Plan, PlanOf, Planning, cells_of};
 use crate::dataset::run::siblings::Siblings;
 use crate::dataset::weights::{Weights, component_names};
 use crate::error::{Error, Result};
+use crate::exec::Runtime;
 use crate::rng::{MixOrder, Row, Schedule, TokenTurns, Turns};
 
 /// Mixes several `datasets`: an element of each in turn, or by [`weights`](IterMix::weights).
@@ -156,15 +160,17 @@ impl WeightedTurns {
     }
 
     /// Starts a pass over started parents.
-    fn pass<I>(&self, parents: Siblings<I>, stage: StageId) -> Result<IterMixIter<I>>
+    fn pass<I>(&self, parents: Siblings<I>, stage: StageId, run: &Runtime) -> Result<IterMixIter<I>>
     where
         I: DatasetIterator<Item: 'static>,
     {
         self.check_budget(parents.len())?;
         let rows: Arc<[Row]> = self.rows(parents.len())?.into();
+        let rounded = usize::from(matches!(self.weights, Weights::LikeGrain(_)));
+        let edited = Edited::of(run, stage, &rows, rounded);
         let turns = match &self.column {
             Some(column) => Counted::Tokens(TokenTurns::new(rows)?, column.as_str().into()),
-            None => Counted::Elements(Turns::new(rows, !matches!(self.weights, Weights::LikeGrain(_)))?),
+            None => Counted::Elements(Turns::new(rows, rounded)?),
         };
         let entries = match &self.weights {
             Weights::Scheduled(schedule) => Entries::new(schedule),
@@ -172,7 +178,8 @@ impl WeightedTurns {
         };
         let limits = (0..parents.len()).map(|which| self.budget.get(&which).copied());
         let ends = Ends::new(self.at_end, limits.collect(), &parents);
-        Ok(IterMixIter::new(parents, turns, ends, entries, self.is_plain(), stage))
+        let pass = IterMixIter::new(parents, turns, ends, entries, self.is_plain(), stage);
+        Ok(pass.edited(edited))
     }
 }
 
@@ -206,13 +213,13 @@ impl<D: IterDataset> IterCombine<Vec<D>> for WeightedTurns {
         self.check_budget(datasets)?;
         self.rows(datasets).map(drop)
     }
-    fn start(&self, parents: Siblings<D::Iter>, stage: StageId) -> Result<Self::Pass> {
-        self.pass(parents, stage)
+    fn start(&self, parents: Siblings<D::Iter>, stage: StageId, run: &Runtime) -> Result<Self::Pass> {
+        self.pass(parents, stage, run)
     }
     fn plan(&self, parents: &Vec<D>, stage: StageId, planning: &Planning<'_>) -> Result<Option<PlanOf<IterMix<D>>>> {
         let planned = Branches::plan(parents, planning, self.column.as_deref())?;
         let Some((passes, make, chains)) = planned else { return Ok(None) };
-        let pass = self.pass(Siblings::of(passes), stage)?;
+        let pass = self.pass(Siblings::of(passes), stage, &planning.run)?;
         Ok(Some(Plan { pass: Box::new(pass), make: Box::new(make), single: true, chains }))
     }
 }

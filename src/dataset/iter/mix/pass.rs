@@ -1,6 +1,7 @@
 use std::any::Any;
 
 use super::cells_of;
+use super::edited::Edited;
 use super::state::{Entries, MixOrigin, MixProgress, MixState};
 use crate::cx::{Cx, StageId};
 use crate::dataset::AtEnd;
@@ -23,6 +24,8 @@ pub struct IterMixIter<I: DatasetIterator> {
     /// The last stage id of each parent, by which the report counts its elements.
     lasts: Box<[usize]>,
     stage: StageId,
+    /// Edits of the weights, if there are any.
+    edited: Option<Box<Edited>>,
 }
 
 /// Turns of parents, by the unit of weights.
@@ -74,7 +77,35 @@ impl<I: DatasetIterator> IterMixIter<I> {
         stage: StageId,
     ) -> Self {
         let lasts = parents.last_stages(stage.index()).into();
-        Self { parents, turns, ends, entries, stop: false, is_plain, lasts, stage }
+        Self { parents, turns, ends, entries, stop: false, is_plain, lasts, stage, edited: None }
+    }
+
+    /// Adds the edits of the weights.
+    pub(super) fn edited(self, edited: Option<Edited>) -> Self {
+        Self { edited: edited.map(Box::new), ..self }
+    }
+
+    /// Applies the changes of the weights that have taken effect.
+    #[cold]
+    fn renew(&mut self, cx: &Cx) -> Result<()> {
+        let Some(edited) = &mut self.edited else { return Ok(()) };
+        match &mut self.turns {
+            Counted::Elements(turns) => {
+                let (position, origin) = (turns.position(), turns.origin());
+                edited.renew(&mut self.turns, cx.changes())?;
+                if let Counted::Elements(turns) = &mut self.turns {
+                    turns.restore(position, origin, self.ends.has_ended.clone())?;
+                }
+            }
+            Counted::Tokens(turns, _) => {
+                let (taken, origin) = (turns.taken().into(), turns.origin().clone());
+                edited.renew(&mut self.turns, cx.changes())?;
+                if let Counted::Tokens(turns, _) = &mut self.turns {
+                    turns.restore(taken, origin, self.ends.has_ended.clone())?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn next_turn(&mut self) -> Result<Option<usize>> {
@@ -220,6 +251,9 @@ impl<I: DatasetIterator<Item: 'static>> DatasetIterator for IterMixIter<I> {
     type State = MixState<I::State>;
 
     fn next(&mut self, cx: &mut Cx) -> Result<Option<I::Item>> {
+        if self.edited.as_ref().is_some_and(|edited| edited.seen != cx.changes()) {
+            self.renew(cx).map_err(|error| cx.blame(self.stage, "mix", error))?;
+        }
         while !self.stop {
             let Some(which) = self.next_turn()? else {
                 self.stop = true;
@@ -239,7 +273,14 @@ impl<I: DatasetIterator<Item: 'static>> DatasetIterator for IterMixIter<I> {
                 counts.tokens += tokens;
             }
             cx.produced(self.stage, 1, 0);
+            if self.edited.is_some() {
+                cx.note_read(self.position());
+            }
             return Ok(Some(element));
+        }
+        if self.edited.is_some() {
+            // The end was read with the weights at this position, so later edits do not change it.
+            cx.note_read(self.position().saturating_add(1));
         }
         Ok(None)
     }
@@ -254,6 +295,10 @@ impl<I: DatasetIterator<Item: 'static>> DatasetIterator for IterMixIter<I> {
         let progress = progress.map_or_else(MixProgress::default, |progress| *progress);
         // Parents without a weight before this position may have joined the mix.
         let least = if self.entries.is_empty() { self.parents.len() } else { self.entries.present(index) };
+        if let Some(edited) = &mut self.edited {
+            edited.renew(&mut self.turns, cx.changes()).map_err(|error| cx.blame(self.stage, "mix", error))?;
+            cx.note_read(index);
+        }
         let restored =
             self.restore_turns(index, progress).and_then(|()| self.parents.restore_first(parents, least, cx));
         restored.map_err(|error| cx.blame(self.stage, "mix", error))?;
