@@ -305,26 +305,24 @@ impl From<std::io::Error> for Error {
     }
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let c = &self.0.context;
-        if let Some(stage) = &c.stage {
-            write!(f, "stage {stage}: ")?;
-        }
-        if let Some(index) = c.index {
-            write!(f, "element {index}: ")?;
-        }
-        if let Some(path) = &c.path {
-            write!(f, "{}: ", path.display())?;
-        }
-        for (name, value) in [("line", c.line), ("record", c.record), ("byte", c.offset)] {
-            if let Some(value) = value {
-                write!(f, "{name} {value}: ")?;
-            }
-        }
-        f.write_str(&self.0.message)
+display_as!(Error, |self, f| {
+    let c = &self.0.context;
+    if let Some(stage) = &c.stage {
+        write!(f, "stage {stage}: ")?;
     }
-}
+    if let Some(index) = c.index {
+        write!(f, "element {index}: ")?;
+    }
+    if let Some(path) = &c.path {
+        write!(f, "{}: ", path.display())?;
+    }
+    for (name, value) in [("line", c.line), ("record", c.record), ("byte", c.offset)] {
+        if let Some(value) = value {
+            write!(f, "{name} {value}: ")?;
+        }
+    }
+    f.write_str(&self.0.message)
+});
 
 debug_as!(Error, |self, f| {
     write!(f, "{:?}: {self}", self.0.kind)?;

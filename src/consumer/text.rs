@@ -34,38 +34,36 @@ impl Metrics {
     }
 }
 
-impl fmt::Display for Metrics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut row = |name: &str, value: String, means: String| writeln!(f, "{name:<28}{value:>9}  {means}");
-        row("accelerator utilisation, AU", percent(self.utilisation), "of the time the device computed".into())?;
-        if let Some(share) = self.relative_speed {
-            row("relative speed", percent(share), "of the speed with one batch that stays in memory".into())?;
-        }
-        row("device stall", percent(self.stall), "of the time it stood still before a step".into())?;
-        row(
-            "input-bound",
-            percent(self.input_bound_share),
-            format!("of the time the loop was in next(): {}", self.input_bound.as_str()),
-        )?;
-        row(
-            "next(), median",
-            time(self.next_p50_us),
-            format!(
-                "p99 {} · {} over 50 µs · {} over 1 ms",
-                time(self.next_p99_us),
-                percent(self.next_over_50_us),
-                percent(self.next_over_1_ms)
-            ),
-        )?;
-        let samples = self.samples_per_s.map_or_else(String::new, |rate| format!(" · {} samples/s", count(rate)));
-        row(
-            "a step on the device",
-            time(self.step_ms * 1e3),
-            format!("{} steps in {:.1} s · {} steps/s{samples}", self.steps, self.wall_s, count(self.steps_per_s)),
-        )?;
-        write!(f, "VERDICT  {}", self.verdict())
+display_as!(Metrics, |self, f| {
+    let mut row = |name: &str, value: String, means: String| writeln!(f, "{name:<28}{value:>9}  {means}");
+    row("accelerator utilisation, AU", percent(self.utilisation), "of the time the device computed".into())?;
+    if let Some(share) = self.relative_speed {
+        row("relative speed", percent(share), "of the speed with one batch that stays in memory".into())?;
     }
-}
+    row("device stall", percent(self.stall), "of the time it stood still before a step".into())?;
+    row(
+        "input-bound",
+        percent(self.input_bound_share),
+        format!("of the time the loop was in next(): {}", self.input_bound.as_str()),
+    )?;
+    row(
+        "next(), median",
+        time(self.next_p50_us),
+        format!(
+            "p99 {} · {} over 50 µs · {} over 1 ms",
+            time(self.next_p99_us),
+            percent(self.next_over_50_us),
+            percent(self.next_over_1_ms)
+        ),
+    )?;
+    let samples = self.samples_per_s.map_or_else(String::new, |rate| format!(" · {} samples/s", count(rate)));
+    row(
+        "a step on the device",
+        time(self.step_ms * 1e3),
+        format!("{} steps in {:.1} s · {} steps/s{samples}", self.steps, self.wall_s, count(self.steps_per_s)),
+    )?;
+    write!(f, "VERDICT  {}", self.verdict())
+});
 
 #[cfg(test)]
 mod tests {

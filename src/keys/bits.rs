@@ -20,11 +20,8 @@ impl Frame {
         for value in values {
             (least, most) = (least.min(value), most.max(value));
         }
-        if least > most { Self { width: 0, base: 0 } } else { Self::between(least, most) }
-    }
-
-    fn between(least: u32, most: u32) -> Self {
-        Self { width: (u32::BITS - (most - least).leading_zeros()) as u8, base: least }
+        let base = if least > most { 0 } else { least };
+        Self { width: (u32::BITS - most.saturating_sub(least).leading_zeros()) as u8, base }
     }
 
     pub(super) fn to_bytes(self) -> [u8; Self::BYTES] {

@@ -109,7 +109,7 @@ fn serve(listener: &TcpListener, page: &mut Page, over: &AtomicBool) {
                 if open.len() == MOST_OPEN {
                     open.remove(0);
                 }
-                open.push(Connection::new(stream));
+                open.push(Connection { stream, since: Instant::now(), request: Vec::new(), answer: None });
             }
             Ok(_) => {}
             // No new client: waits until the next poll of the open connections.
@@ -131,10 +131,6 @@ struct Connection {
 }
 
 impl Connection {
-    fn new(stream: TcpStream) -> Self {
-        Self { stream, since: Instant::now(), request: Vec::new(), answer: None }
-    }
-
     /// Makes as much progress as possible without blocking. Returns true if the connection stays open.
     fn goes_on(&mut self, page: &mut Page) -> bool {
         if self.since.elapsed() >= MOST_TIME {

@@ -130,7 +130,7 @@ fn cut<T: Send + 'static>(chain: Chain<T>) -> Chain<T> {
     match chain {
         Chain::Stream(ds, border) => Chain::Stream(Cut::new(ds).boxed(), border),
         lanes @ Chain::Lanes(..) => lanes,
-        chain => Chain::Iter(CutStream::new(chain.into_iter()).boxed()),
+        chain => Chain::Iter(CutStream(chain.into_iter()).boxed()),
     }
 }
 

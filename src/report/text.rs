@@ -26,81 +26,79 @@ const WORTH_A_WORD: f64 = 0.1;
 /// Shortest time that is reported, in microseconds: a call without a wait takes this long.
 pub(super) const LEAST_US: f64 = 1.0;
 
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "{:.1} s · {} delivered · {}/s · {}{}",
-            self.wall_s,
-            count(self.delivered as f64),
-            count(self.delivered_per_s()),
-            self.execution.executor,
-            if self.execution.threads > 0 {
-                format!(" {:.0} % busy", self.execution.threads_busy_share * 100.0)
-            } else {
-                String::new()
-            }
-        )?;
-        if let Some(part) = &self.execution.part {
-            wrapped(f, "part ", part)?;
+display_as!(Report, |self, f| {
+    writeln!(
+        f,
+        "{:.1} s · {} delivered · {}/s · {}{}",
+        self.wall_s,
+        count(self.delivered as f64),
+        count(self.delivered_per_s()),
+        self.execution.executor,
+        if self.execution.threads > 0 {
+            format!(" {:.0} % busy", self.execution.threads_busy_share * 100.0)
+        } else {
+            String::new()
         }
-        let fill = self
-            .waits
-            .buffer_fill
-            .map_or_else(String::new, |fill| format!(" · buffer {:.0}{NO_BREAK}% full when asked", fill * 100.0));
-        let waited = format!(
-            "{}{} · next() p50 {} p99 {}{fill}",
-            unbroken(&format!("{} of the time", percent(self.waits.consumer_wait_share))),
-            self.parts(),
-            unbroken(&latency(self.waits.next_p50_us)),
-            unbroken(&latency(self.waits.next_p99_us))
-        );
-        wrapped(f, if self.is_drained { "waits took " } else { "the consumer waited " }, &waited)?;
-        if let Some(why) = super::why::in_words(&self.waits.why, &self.stages) {
-            wrapped(f, "why ", &why)?;
-        }
-        if let Some(longest) = super::why::longest_in_words(&self.waits.longest_waits, &self.stages) {
-            wrapped(f, "longest ", &longest)?;
-        }
-        if self.delivered > 0 {
-            let first = unbroken(&time(self.waits.first_wait_s * 1e6));
-            let causes: String = self.waits.startup.iter().map(|cause| format!("; {cause}")).collect();
-            wrapped(f, "start-up ", &format!("{first} until the first element{causes}"))?;
-        }
-        if let Some(workers) = &self.workers {
-            super::workers::lines(workers, self.wall_s).iter().try_for_each(|line| wrapped(f, "  ", line))?;
-        }
-        let decisions = self.decisions.iter().rev().take(5).rev();
-        decisions.into_iter().try_for_each(|decision| wrapped(f, "  ", &format!("tuned at {decision}")))?;
-        row(f, "stage", 0, COLUMNS.map(|(name, ..)| name.to_owned()))?;
-        for stage in self.stages.iter().rev() {
-            stage_line(f, stage)?;
-        }
-        for line in self.stages.iter().rev().filter_map(super::hosts::line) {
-            wrapped(f, "  ", &line)?;
-        }
-        for line in super::components::lines(&self.components) {
-            wrapped(f, "mix ", &line)?;
-        }
-        if !self.notes.is_empty() {
-            let note = |(what, n): &(String, u64)| format!("{what} {}", unbroken(&count(*n as f64)));
-            let notes: Vec<_> = self.notes.iter().map(note).collect();
-            wrapped(f, "counted: ", &notes.join(", "))?;
-        }
-        if let Some(share) = self.others_cpu_share.filter(|share| *share > WORTH_A_WORD) {
-            wrapped(f, "note: ", &format!("other programs used {} of all cores meanwhile", unbroken(&percent(share))))?;
-        }
-        for remark in &self.remarks {
-            wrapped(f, "note: ", remark)?;
-        }
-        wrapped(f, "VERDICT  ", &self.verdict.text)?;
-        for (i, advice) in self.verdict.advice.iter().enumerate() {
-            let gain = gain(advice.expected_speedup);
-            wrapped(f, &format!("  {}. ", i + 1), &format!("{}: up to {gain}", advice.text))?;
-        }
-        Ok(())
+    )?;
+    if let Some(part) = &self.execution.part {
+        wrapped(f, "part ", part)?;
     }
-}
+    let fill = self
+        .waits
+        .buffer_fill
+        .map_or_else(String::new, |fill| format!(" · buffer {:.0}{NO_BREAK}% full when asked", fill * 100.0));
+    let waited = format!(
+        "{}{} · next() p50 {} p99 {}{fill}",
+        unbroken(&format!("{} of the time", percent(self.waits.consumer_wait_share))),
+        self.parts(),
+        unbroken(&latency(self.waits.next_p50_us)),
+        unbroken(&latency(self.waits.next_p99_us))
+    );
+    wrapped(f, if self.is_drained { "waits took " } else { "the consumer waited " }, &waited)?;
+    if let Some(why) = super::why::in_words(&self.waits.why, &self.stages) {
+        wrapped(f, "why ", &why)?;
+    }
+    if let Some(longest) = super::why::longest_in_words(&self.waits.longest_waits, &self.stages) {
+        wrapped(f, "longest ", &longest)?;
+    }
+    if self.delivered > 0 {
+        let first = unbroken(&time(self.waits.first_wait_s * 1e6));
+        let causes: String = self.waits.startup.iter().map(|cause| format!("; {cause}")).collect();
+        wrapped(f, "start-up ", &format!("{first} until the first element{causes}"))?;
+    }
+    if let Some(workers) = &self.workers {
+        super::workers::lines(workers, self.wall_s).iter().try_for_each(|line| wrapped(f, "  ", line))?;
+    }
+    let decisions = self.decisions.iter().rev().take(5).rev();
+    decisions.into_iter().try_for_each(|decision| wrapped(f, "  ", &format!("tuned at {decision}")))?;
+    row(f, "stage", 0, COLUMNS.map(|(name, ..)| name.to_owned()))?;
+    for stage in self.stages.iter().rev() {
+        stage_line(f, stage)?;
+    }
+    for line in self.stages.iter().rev().filter_map(super::hosts::line) {
+        wrapped(f, "  ", &line)?;
+    }
+    for line in super::components::lines(&self.components) {
+        wrapped(f, "mix ", &line)?;
+    }
+    if !self.notes.is_empty() {
+        let note = |(what, n): &(String, u64)| format!("{what} {}", unbroken(&count(*n as f64)));
+        let notes: Vec<_> = self.notes.iter().map(note).collect();
+        wrapped(f, "counted: ", &notes.join(", "))?;
+    }
+    if let Some(share) = self.others_cpu_share.filter(|share| *share > WORTH_A_WORD) {
+        wrapped(f, "note: ", &format!("other programs used {} of all cores meanwhile", unbroken(&percent(share))))?;
+    }
+    for remark in &self.remarks {
+        wrapped(f, "note: ", remark)?;
+    }
+    wrapped(f, "VERDICT  ", &self.verdict.text)?;
+    for (i, advice) in self.verdict.advice.iter().enumerate() {
+        let gain = gain(advice.expected_speedup);
+        wrapped(f, &format!("  {}. ", i + 1), &format!("{}: up to {gain}", advice.text))?;
+    }
+    Ok(())
+});
 
 impl Report {
     /// Returns the consumer's wait by cause, in shares that add up.

@@ -162,32 +162,30 @@ pub(super) fn plural(number: u64, what: &str) -> String {
     format!("{} {what}{}", count(number as f64), if number == 1 { "" } else { "s" })
 }
 
-impl fmt::Display for SinkReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let threads = plural(self.work.threads as u64, "thread");
-        writeln!(
-            f,
-            "{:.1} s · {} in {} of {} ({})",
-            self.times.wall_s,
-            plural(self.records, "record"),
-            plural(self.shards, "shard"),
-            self.format,
-            self.compression
-        )?;
-        if let Some(resumed) = self.resumed {
-            let were = if resumed == 1 { "was" } else { "were" };
-            writeln!(f, "{} {were} there already", plural(resumed, "record"))?;
-        }
-        writeln!(
-            f,
-            "{} of values in memory · {} written · ratio {:.2} · {}/s · {threads} · {} of {} waited at most",
-            Bytes(self.bytes_in),
-            Bytes(self.bytes_out),
-            self.ratio,
-            Bytes((self.mb_per_s * 1e6) as u64),
-            Bytes(self.peak_bytes),
-            Bytes(self.budget_bytes)
-        )?;
-        if self.verdict.is_empty() { Ok(()) } else { write!(f, "VERDICT  {}", self.verdict) }
+display_as!(SinkReport, |self, f| {
+    let threads = plural(self.work.threads as u64, "thread");
+    writeln!(
+        f,
+        "{:.1} s · {} in {} of {} ({})",
+        self.times.wall_s,
+        plural(self.records, "record"),
+        plural(self.shards, "shard"),
+        self.format,
+        self.compression
+    )?;
+    if let Some(resumed) = self.resumed {
+        let were = if resumed == 1 { "was" } else { "were" };
+        writeln!(f, "{} {were} there already", plural(resumed, "record"))?;
     }
-}
+    writeln!(
+        f,
+        "{} of values in memory · {} written · ratio {:.2} · {}/s · {threads} · {} of {} waited at most",
+        Bytes(self.bytes_in),
+        Bytes(self.bytes_out),
+        self.ratio,
+        Bytes((self.mb_per_s * 1e6) as u64),
+        Bytes(self.peak_bytes),
+        Bytes(self.budget_bytes)
+    )?;
+    if self.verdict.is_empty() { Ok(()) } else { write!(f, "VERDICT  {}", self.verdict) }
+});

@@ -36,37 +36,35 @@ pub(crate) fn nature(arg: &Arg) -> String {
     }
 }
 
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Any => f.write_str("any value"),
-            Self::Bool => f.write_str("true or false"),
-            Self::Integer { min: 1, .. } => f.write_str("whole number from 1 on"),
-            Self::Integer { .. } => f.write_str("whole number"),
-            Self::Number => f.write_str("number"),
-            Self::Seconds => f.write_str("number of seconds"),
-            Self::Text => f.write_str("text"),
-            Self::Byte => f.write_str("one character"),
-            Self::Words(words) => write_choice(f, words),
-            Self::Share => f.write_str("INDEX/COUNT"),
-            Self::Memory => f.write_str("bytes, or text such as 512MiB"),
-            Self::Path => f.write_str("path"),
-            Self::Tokenizer => f.write_str("path, or contents"),
-            Self::List(item) if matches!(item, Self::Map(_) | Self::Part) => write!(f, "list; each item a {item}"),
-            Self::List(item) => write!(f, "{item}, or a list of these"),
-            Self::Map(Self::Any) => f.write_str("mapping"),
-            Self::Map(item) => write!(f, "mapping of names, each with its {item}"),
-            Self::Section(about) => match about.main_arg() {
-                Some(arg) => write!(f, "{} or mapping", arg.kind),
-                None => f.write_str("mapping"),
-            },
-            Self::Either(kinds) => write_choice(f, kinds),
-            Self::Source => f.write_str("source"),
-            Self::Stages => f.write_str("list of stages"),
-            Self::Part => f.write_str("source, or mapping of source and stages"),
-        }
+display_as!(Kind, |self, f| {
+    match self {
+        Self::Any => f.write_str("any value"),
+        Self::Bool => f.write_str("true or false"),
+        Self::Integer { min: 1, .. } => f.write_str("whole number from 1 on"),
+        Self::Integer { .. } => f.write_str("whole number"),
+        Self::Number => f.write_str("number"),
+        Self::Seconds => f.write_str("number of seconds"),
+        Self::Text => f.write_str("text"),
+        Self::Byte => f.write_str("one character"),
+        Self::Words(words) => write_choice(f, words),
+        Self::Share => f.write_str("INDEX/COUNT"),
+        Self::Memory => f.write_str("bytes, or text such as 512MiB"),
+        Self::Path => f.write_str("path"),
+        Self::Tokenizer => f.write_str("path, or contents"),
+        Self::List(item) if matches!(item, Self::Map(_) | Self::Part) => write!(f, "list; each item a {item}"),
+        Self::List(item) => write!(f, "{item}, or a list of these"),
+        Self::Map(Self::Any) => f.write_str("mapping"),
+        Self::Map(item) => write!(f, "mapping of names, each with its {item}"),
+        Self::Section(about) => match about.main_arg() {
+            Some(arg) => write!(f, "{} or mapping", arg.kind),
+            None => f.write_str("mapping"),
+        },
+        Self::Either(kinds) => write_choice(f, kinds),
+        Self::Source => f.write_str("source"),
+        Self::Stages => f.write_str("list of stages"),
+        Self::Part => f.write_str("source, or mapping of source and stages"),
     }
-}
+});
 
 /// `a, b or c`.
 fn write_choice(f: &mut fmt::Formatter<'_>, choices: &[impl fmt::Display]) -> fmt::Result {

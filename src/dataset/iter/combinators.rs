@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -107,7 +109,7 @@ pub trait IterDatasetExt: IterDataset + Sized {
         U: Send + 'static,
         F: Fn(&mut S, Self::Item) -> Result<U> + Send + Sync + 'static,
     {
-        Flowing::new(self, |_| ScanFlow::new(initial, f))
+        Flowing::new(self, |_| ScanFlow { initial, f: Arc::new(f) })
     }
 
     /// Keeps the elements for which `predicate` holds. Warns if the filter drops nearly all: see [`FilterThresholds`].
@@ -142,7 +144,7 @@ pub trait IterDatasetExt: IterDataset + Sized {
         C: IntoIterator<Item: Send + 'static, IntoIter: Send + 'static> + 'static,
         F: Fn(Self::Item) -> C + Send + Sync + 'static,
     {
-        Flowing::new(self, |_| FlatMapFlow::new(MapFn(f)))
+        Flowing::new(self, |_| FlatMapFlow(Arc::new(MapFn(f))))
     }
 
     /// [`flat_map`](Self::flat_map) with a function that may fail.
@@ -154,7 +156,7 @@ pub trait IterDatasetExt: IterDataset + Sized {
         C: IntoIterator<Item: Send + 'static, IntoIter: Send + 'static> + 'static,
         F: Fn(Self::Item) -> Result<C> + Send + Sync + 'static,
     {
-        Flowing::new(self, |_| FlatMapFlow::new(TryMapFn(f)))
+        Flowing::new(self, |_| FlatMapFlow(Arc::new(TryMapFn(f))))
     }
 
     /// Stacks every `size` elements into a batch; the last batch may be smaller.

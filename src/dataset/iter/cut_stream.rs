@@ -6,13 +6,7 @@ use crate::dataset::node::Node;
 use crate::dataset::stage::Stage;
 
 /// A stream that ends with the last stage in workers. The process that reads the stream applies later functions.
-pub(crate) struct CutStream<D>(D);
-
-impl<D> CutStream<D> {
-    pub(crate) fn new(front: D) -> Self {
-        Self(front)
-    }
-}
+pub(crate) struct CutStream<D>(pub(crate) D);
 
 impl<D: Stage> Stage for CutStream<D> {
     fn node(&self) -> Node<'_> {

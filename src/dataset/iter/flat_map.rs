@@ -26,13 +26,7 @@ pub type IterTryFlatMap<D, F> = Flowing<D, FlatMapFlow<TryMapFn<F>>>;
 
 /// [`Flow`] of [`IterFlatMap`] and [`IterTryFlatMap`]. `E` makes the pieces of an element.
 #[doc(hidden)]
-pub struct FlatMapFlow<E>(Arc<E>);
-
-impl<E> FlatMapFlow<E> {
-    pub(super) fn new(each: E) -> Self {
-        Self(Arc::new(each))
-    }
-}
+pub struct FlatMapFlow<E>(pub(super) Arc<E>);
 
 impl<E: Send + Sync> Facts for FlatMapFlow<E> {
     fn name(&self) -> &'static str {

@@ -43,7 +43,7 @@ pub fn interleave_from<M>(datasets: M, cycle: usize) -> IterInterleave<MadeLanes
 where
     M: MapDataset<Item: IterDataset + 'static> + 'static,
 {
-    IterCombined::new(Arc::new(MadeLanes::new(datasets)), Cycle(cycle))
+    IterCombined::new(Arc::new(MadeLanes(datasets)), Cycle(cycle))
 }
 
 /// See [`interleave`].

@@ -91,13 +91,7 @@ impl<D: IterDataset + 'static> OpenLane for Lanes<D> {
 
 /// Streams made by a [`MapDataset`].
 #[derive(Clone, Debug)]
-pub struct MadeLanes<M>(M);
-
-impl<M> MadeLanes<M> {
-    pub(super) fn new(datasets: M) -> Self {
-        Self(datasets)
-    }
-}
+pub struct MadeLanes<M>(pub(super) M);
 
 impl<M: MapDataset<Item: IterDataset + 'static> + 'static> OpenLane for MadeLanes<M> {
     type Iter = <M::Item as IterDataset>::Iter;

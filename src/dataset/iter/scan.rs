@@ -17,14 +17,8 @@ pub type IterScan<D, S, F> = Flowing<D, ScanFlow<S, F>>;
 /// [`Flow`] of [`IterScan`].
 #[doc(hidden)]
 pub struct ScanFlow<S, F> {
-    initial: S,
-    f: Arc<F>,
-}
-
-impl<S: Serialize, F> ScanFlow<S, F> {
-    pub(super) fn new(initial: S, f: F) -> Self {
-        Self { initial, f: Arc::new(f) }
-    }
+    pub(super) initial: S,
+    pub(super) f: Arc<F>,
 }
 
 impl<S: Serialize + Send + Sync, F: Send + Sync> Facts for ScanFlow<S, F> {

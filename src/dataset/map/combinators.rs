@@ -93,7 +93,7 @@ pub trait MapDatasetExt: MapDataset + Sized {
     where
         F: Fn(ElementIndex, Self::Item) -> U + Send + Sync,
     {
-        Mapped::new(self, |parent| IndexFn::new(parent.len(), f))
+        Mapped::new(self, |parent| IndexFn { f, len: parent.len() })
     }
 
     /// Applies `f`, which may fail, to every element and its [`ElementIndex`].
@@ -251,7 +251,7 @@ pub trait MapDatasetExt: MapDataset + Sized {
     /// # Ok::<(), gristmill::Error>(())
     /// ```
     fn select_indices(self, indices: impl Into<Arc<[u64]>>) -> SelectIndices<Self> {
-        Ordered::new(self, |parent| IndicesOrder::new(parent.len(), indices.into()))
+        Ordered::new(self, |parent| IndicesOrder { indices: indices.into(), parent_len: parent.len() })
     }
 
     /// Joins `num_epochs` epochs into one epoch; `None` repeats forever.
@@ -269,7 +269,11 @@ pub trait MapDatasetExt: MapDataset + Sized {
     /// # Ok::<(), gristmill::Error>(())
     /// ```
     fn repeat(self, num_epochs: impl Into<Option<u64>>) -> Repeat<Self> {
-        Ordered::new(self, |parent| RepeatOrder::new(parent.len(), num_epochs.into()))
+        Ordered::new(self, |parent| RepeatOrder {
+            num_epochs: num_epochs.into(),
+            reseed: true,
+            parent_len: parent.len(),
+        })
     }
 
     /// Pairs elements with the elements of `other`. [`ZipAll`](super::ZipAll) takes any number of datasets of one type.

@@ -35,8 +35,8 @@ pub type TryMapWithIndex<D, F> = Mapped<D, TryIndexFn<F>>;
 #[doc(hidden)]
 #[derive(Clone)]
 pub struct IndexFn<F> {
-    f: F,
-    len: u64,
+    pub(super) f: F,
+    pub(super) len: u64,
 }
 
 /// The function of [`TryMapWithIndex`].
@@ -46,12 +46,6 @@ pub struct TryIndexFn<F> {
     f: F,
     len: u64,
     around: Around,
-}
-
-impl<F> IndexFn<F> {
-    pub(super) fn new(len: u64, f: F) -> Self {
-        Self { f, len }
-    }
 }
 
 impl<F> TryIndexFn<F> {

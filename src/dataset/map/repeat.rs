@@ -12,15 +12,9 @@ pub type Repeat<D> = Ordered<D, RepeatOrder>;
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct RepeatOrder {
-    num_epochs: Option<u64>,
-    reseed: bool,
-    parent_len: u64,
-}
-
-impl RepeatOrder {
-    pub(super) fn new(parent_len: u64, num_epochs: Option<u64>) -> Self {
-        Self { num_epochs, reseed: true, parent_len }
-    }
+    pub(super) num_epochs: Option<u64>,
+    pub(super) reseed: bool,
+    pub(super) parent_len: u64,
 }
 
 impl<D> Repeat<D> {

@@ -17,14 +17,8 @@ pub type SelectIndices<D> = Ordered<D, IndicesOrder>;
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct IndicesOrder {
-    indices: Arc<[u64]>,
-    parent_len: u64,
-}
-
-impl IndicesOrder {
-    pub(super) fn new(parent_len: u64, indices: Arc<[u64]>) -> Self {
-        Self { indices, parent_len }
-    }
+    pub(super) indices: Arc<[u64]>,
+    pub(super) parent_len: u64,
 }
 
 impl Order for IndicesOrder {

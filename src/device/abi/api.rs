@@ -240,32 +240,30 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The codes of absl::Status.
-        const NAMES: [&str; 17] = [
-            "ok",
-            "cancelled",
-            "unknown",
-            "invalid argument",
-            "deadline exceeded",
-            "not found",
-            "already exists",
-            "permission denied",
-            "resource exhausted",
-            "failed precondition",
-            "aborted",
-            "out of range",
-            "unimplemented",
-            "internal",
-            "unavailable",
-            "data loss",
-            "unauthenticated",
-        ];
-        let name = usize::try_from(self.code).ok().and_then(|code| NAMES.get(code).copied()).unwrap_or("unknown code");
-        write!(f, "{} ({name}, {})", self.message, self.code)
-    }
-}
+display_as!(Failure, |self, f| {
+    // The codes of absl::Status.
+    const NAMES: [&str; 17] = [
+        "ok",
+        "cancelled",
+        "unknown",
+        "invalid argument",
+        "deadline exceeded",
+        "not found",
+        "already exists",
+        "permission denied",
+        "resource exhausted",
+        "failed precondition",
+        "aborted",
+        "out of range",
+        "unimplemented",
+        "internal",
+        "unavailable",
+        "data loss",
+        "unauthenticated",
+    ];
+    let name = usize::try_from(self.code).ok().and_then(|code| NAMES.get(code).copied()).unwrap_or("unknown code");
+    write!(f, "{} ({name}, {})", self.message, self.code)
+});
 
 #[cfg(test)]
 mod tests {

@@ -126,7 +126,7 @@ impl Guard {
 
     /// Returns the marks of the last batches.
     fn trail(&self) -> Trail {
-        Trail::new(self.first, self.kept.iter().map(|&(mark, _)| mark).collect())
+        Trail { first: self.first, marks: self.kept.iter().map(|&(mark, _)| mark).collect() }
     }
 }
 

@@ -177,8 +177,8 @@ impl Mark {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Text", into = "Text")]
 pub(super) struct Trail {
-    first: u64,
-    marks: Vec<Mark>,
+    pub(super) first: u64,
+    pub(super) marks: Vec<Mark>,
 }
 
 /// Serialized form of a trail: 16 hexadecimal digits per batch.
@@ -189,10 +189,6 @@ struct Text {
 }
 
 impl Trail {
-    pub(super) fn new(first: u64, marks: Vec<Mark>) -> Self {
-        Self { first, marks }
-    }
-
     /// Returns the numbers of the batches.
     pub(super) fn numbers(&self) -> std::ops::Range<u64> {
         self.first..self.first.saturating_add(self.marks.len() as u64)

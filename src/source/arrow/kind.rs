@@ -165,22 +165,20 @@ pub(super) fn different(a: &Kind, b: &Kind) -> Error {
     }
 }
 
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Null => f.write_str("null"),
-            Self::Number(dtype) => write!(f, "a number of {dtype}"),
-            Self::Text => f.write_str("text"),
-            Self::Bytes => f.write_str("bytes"),
-            Self::Empty(dtype) => write!(f, "an array of {dtype}[_]"),
-            Self::Array(dtype, inner) => {
-                write!(f, "an array of {dtype}[_")?;
-                inner.iter().try_for_each(|size| write!(f, ", {size}"))?;
-                f.write_str("]")
-            }
-            Self::List(items) => write!(f, "a list of {items}"),
-            Self::Tree(_) => f.write_str("a tree"),
-            Self::Logical(data_type) => f.write_str(&word(data_type)),
+display_as!(Kind, |self, f| {
+    match self {
+        Self::Null => f.write_str("null"),
+        Self::Number(dtype) => write!(f, "a number of {dtype}"),
+        Self::Text => f.write_str("text"),
+        Self::Bytes => f.write_str("bytes"),
+        Self::Empty(dtype) => write!(f, "an array of {dtype}[_]"),
+        Self::Array(dtype, inner) => {
+            write!(f, "an array of {dtype}[_")?;
+            inner.iter().try_for_each(|size| write!(f, ", {size}"))?;
+            f.write_str("]")
         }
+        Self::List(items) => write!(f, "a list of {items}"),
+        Self::Tree(_) => f.write_str("a tree"),
+        Self::Logical(data_type) => f.write_str(&word(data_type)),
     }
-}
+});

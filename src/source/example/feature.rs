@@ -193,23 +193,21 @@ impl FeatureSpec {
 /// Most values of a declared shape, so that a default fits in memory.
 const MOST_VALUES: usize = 1 << 28;
 
-/// Formats the declaration for the identity of a source.
-impl fmt::Display for FeatureSpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.dtype)?;
-        match &self.shape {
-            Some(shape) => write!(f, "{shape:?}")?,
-            None => f.write_str("[*]")?,
-        }
-        match &self.default {
-            Some(FeatureValues::Int64(values)) => write!(f, " or {values:?}"),
-            Some(FeatureValues::Float32(values)) => write!(f, " or {values:?}"),
-            Some(FeatureValues::Bytes(values)) => {
-                let texts: Vec<_> = values.iter().map(|value| value.as_bytes().escape_ascii().to_string()).collect();
-                write!(f, " or {texts:?}")
-            }
-            None if self.shape.is_some() && self.may_be_missing => f.write_str(" or none"),
-            None => Ok(()),
-        }
+// The declaration is part of the identity of a source.
+display_as!(FeatureSpec, |self, f| {
+    write!(f, "{}", self.dtype)?;
+    match &self.shape {
+        Some(shape) => write!(f, "{shape:?}")?,
+        None => f.write_str("[*]")?,
     }
-}
+    match &self.default {
+        Some(FeatureValues::Int64(values)) => write!(f, " or {values:?}"),
+        Some(FeatureValues::Float32(values)) => write!(f, " or {values:?}"),
+        Some(FeatureValues::Bytes(values)) => {
+            let texts: Vec<_> = values.iter().map(|value| value.as_bytes().escape_ascii().to_string()).collect();
+            write!(f, " or {texts:?}")
+        }
+        None if self.shape.is_some() && self.may_be_missing => f.write_str(" or none"),
+        None => Ok(()),
+    }
+});

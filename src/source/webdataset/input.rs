@@ -62,16 +62,10 @@ impl Input for Window<'_> {
 
 /// A part of a file, in memory.
 pub(super) struct Part {
-    bytes: Buffer,
-    at: usize,
+    pub(super) bytes: Buffer,
+    pub(super) at: usize,
     /// Offset of the part in the file.
-    start: u64,
-}
-
-impl Part {
-    pub(super) fn new(bytes: Buffer, start: u64) -> Self {
-        Self { bytes, at: 0, start }
-    }
+    pub(super) start: u64,
 }
 
 impl Input for Part {

@@ -161,7 +161,7 @@ impl Numbered for Wanted {
     fn read(&self, file: &File<Starts>, record: u64) -> Result<Element> {
         let range = file.range(record).ok_or_else(|| Error::data("no such sample"))?;
         let start = range.start;
-        let part = Part::new(file.content.read(range)?, start);
+        let part = Part { bytes: file.content.read(range)?, at: 0, start };
         let sample = Samples::new(Walk::part(part)).next()?;
         self.element(sample.ok_or_else(|| Error::data("no sample").offset(start))?, file.path.as_ref())
     }

@@ -83,16 +83,10 @@ impl Carrier for Far {
 
 /// Link to one remote worker.
 pub(crate) struct FarLink {
-    exchange: Arc<Exchange>,
-    number: u64,
-    who: String,
-    node: String,
-}
-
-impl FarLink {
-    pub(super) fn new(exchange: Arc<Exchange>, number: u64, (who, node): Place) -> Self {
-        Self { exchange, number, who, node }
-    }
+    pub(super) exchange: Arc<Exchange>,
+    pub(super) number: u64,
+    pub(super) who: String,
+    pub(super) node: String,
 }
 
 impl Link for FarLink {

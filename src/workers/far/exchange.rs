@@ -108,8 +108,8 @@ impl Exchange {
         let (tell, told) = crossbeam_channel::bounded(1);
         self.starting.locked().insert(number, tell);
         self.order(Order::Start { number, place })?;
-        let who = told.recv().map_err(|_| closed())??;
-        Ok(FarLink::new(self.clone(), number, who))
+        let (who, node) = told.recv().map_err(|_| closed())??;
+        Ok(FarLink { exchange: self.clone(), number, who, node })
     }
 
     pub(super) fn order(&self, order: Order) -> Result<()> {

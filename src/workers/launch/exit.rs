@@ -66,32 +66,26 @@ impl Exit {
     }
 }
 
-impl fmt::Display for Exit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(nonsense) = &self.nonsense {
-            return write!(f, "killed because it sent an invalid message: {nonsense}");
-        }
-        match self.status {
-            Status::Signal { number: libc::SIGKILL, .. } if self.killed_by_us => f.write_str("killed by its parent"),
-            Status::Code(code) => {
-                write!(f, "exit code {code}")?;
-                f.write_str(if self.told_to_stop {
-                    " after the request to stop"
-                } else {
-                    " before the request to stop"
-                })
-            }
-            Status::Signal { number, core } => {
-                write!(f, "killed by signal {number}")?;
-                if let Some(name) = signals::name(number) {
-                    write!(f, " ({name})")?;
-                }
-                f.write_str(if core { ", core written" } else { "" })
-            }
-            Status::Unknown => f.write_str("ended with an unknown exit status"),
-        }
+display_as!(Exit, |self, f| {
+    if let Some(nonsense) = &self.nonsense {
+        return write!(f, "killed because it sent an invalid message: {nonsense}");
     }
-}
+    match self.status {
+        Status::Signal { number: libc::SIGKILL, .. } if self.killed_by_us => f.write_str("killed by its parent"),
+        Status::Code(code) => {
+            write!(f, "exit code {code}")?;
+            f.write_str(if self.told_to_stop { " after the request to stop" } else { " before the request to stop" })
+        }
+        Status::Signal { number, core } => {
+            write!(f, "killed by signal {number}")?;
+            if let Some(name) = signals::name(number) {
+                write!(f, " ({name})")?;
+            }
+            f.write_str(if core { ", core written" } else { "" })
+        }
+        Status::Unknown => f.write_str("ended with an unknown exit status"),
+    }
+});
 
 #[cfg(test)]
 mod tests {

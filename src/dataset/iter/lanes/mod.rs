@@ -85,7 +85,7 @@ pub fn lanes_from<M>(datasets: M, count: usize) -> IterLanes<MadeLanes<M>>
 where
     M: MapDataset<Item: IterDataset + 'static> + 'static,
 {
-    IterLanes::new(MadeLanes::new(datasets), count)
+    IterLanes::new(MadeLanes(datasets), count)
 }
 
 /// See [`lanes`].
