@@ -65,3 +65,30 @@ macro_rules! from_as {
         }
     };
 }
+
+/// Defines methods that return a constant, inside an `impl`: `facts! { name: "zip", role: Role::Stateful }`.
+macro_rules! facts {
+    ($($fact:ident: $value:expr),+ $(,)?) => {
+        $(facts!(@ $fact, $value);)+
+    };
+    (@ name, $value:expr) => {
+        facts!(@@ name, &'static str, $value);
+    };
+    (@ unplanned, $value:expr) => {
+        facts!(@@ unplanned, &'static str, $value);
+    };
+    (@ role, $value:expr) => {
+        facts!(@@ role, $crate::dataset::Role, $value);
+    };
+    (@ memory, $value:expr) => {
+        facts!(@@ memory, Option<$crate::dataset::Memory>, $value);
+    };
+    (@ $fact:ident, $value:expr) => {
+        facts!(@@ $fact, bool, $value);
+    };
+    (@@ $fact:ident, $type:ty, $value:expr) => {
+        fn $fact(&self) -> $type {
+            $value
+        }
+    };
+}

@@ -53,9 +53,7 @@ pub struct PlainLines;
 impl LineParser for PlainLines {
     type Record = String;
 
-    fn name(&self) -> &'static str {
-        "line_stream"
-    }
+    facts! { name: "line_stream" }
 
     fn parse(&self, line: &str) -> Result<String, (usize, String)> {
         Ok(line.to_owned())
@@ -73,9 +71,7 @@ pub struct JsonLines(RecordParser);
 impl LineParser for JsonLines {
     type Record = Element;
 
-    fn name(&self) -> &'static str {
-        "jsonl_stream"
-    }
+    facts! { name: "jsonl_stream" }
 
     fn params(&self) -> String {
         self.0.params()

@@ -19,15 +19,7 @@ pub type IterCache<D> = Flowing<D, CacheFlow>;
 pub struct CacheFlow;
 
 impl Facts for CacheFlow {
-    fn name(&self) -> &'static str {
-        "cache"
-    }
-    fn role(&self) -> Role {
-        Role::Stateful
-    }
-    fn memory(&self) -> Option<Memory> {
-        Some(Memory::elements(Held::All, Held::NONE))
-    }
+    facts! { name: "cache", role: Role::Stateful, memory: Some(Memory::elements(Held::All, Held::NONE)) }
 }
 
 impl<I: DatasetIterator<Item: Clone + Send + 'static>> Flow<I> for CacheFlow {

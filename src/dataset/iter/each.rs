@@ -176,12 +176,8 @@ impl<E: Facts, K: Keep> Facts for InOrder<E, K> {
     fn is_native(&self) -> bool {
         self.each.is_native()
     }
-    fn is_each(&self) -> bool {
-        true
-    }
-    fn memory(&self) -> Option<Memory> {
-        K::memory()
-    }
+    facts! { is_each: true, memory: K::memory() }
+
     fn check(&self) -> Result<()> {
         self.each.check()?;
         self.keep.check()

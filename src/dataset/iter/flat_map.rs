@@ -29,17 +29,11 @@ pub type IterTryFlatMap<D, F> = Flowing<D, FlatMapFlow<TryMapFn<F>>>;
 pub struct FlatMapFlow<E>(pub(super) Arc<E>);
 
 impl<E: Send + Sync> Facts for FlatMapFlow<E> {
-    fn name(&self) -> &'static str {
-        "flat_map"
-    }
-    fn role(&self) -> Role {
-        Role::FanOut
-    }
-    fn is_each(&self) -> bool {
-        true
-    }
-    fn memory(&self) -> Option<Memory> {
-        Some(Memory::elements(Held::NONE, Held::Pieces))
+    facts! {
+        name: "flat_map",
+        role: Role::FanOut,
+        is_each: true,
+        memory: Some(Memory::elements(Held::NONE, Held::Pieces)),
     }
 }
 
@@ -84,12 +78,7 @@ where
 struct Listed<E>(Arc<E>);
 
 impl<E: Send + Sync> Facts for Listed<E> {
-    fn name(&self) -> &'static str {
-        "flat_map"
-    }
-    fn role(&self) -> Role {
-        Role::FanOut
-    }
+    facts! { name: "flat_map", role: Role::FanOut }
 }
 
 impl<T, C: IntoIterator, E: Each<T, Out = C>> Each<T> for Listed<E> {

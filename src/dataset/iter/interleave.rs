@@ -57,9 +57,8 @@ pub struct Cycle(usize);
 impl<L: OpenLane> IterCombine<Arc<L>> for Cycle {
     type Pass = IterInterleaveIter<L>;
 
-    fn name(&self) -> &'static str {
-        "interleave"
-    }
+    facts! { name: "interleave" }
+
     fn params(&self) -> String {
         format!("cycle={}", self.0)
     }

@@ -31,12 +31,8 @@ impl Facts for CountFlow {
     fn params(&self) -> String {
         self.count.to_string()
     }
-    fn role(&self) -> Role {
-        Role::Stateful
-    }
-    fn memory(&self) -> Option<Memory> {
-        Some(Memory::NOTHING)
-    }
+    facts! { role: Role::Stateful, memory: Some(Memory::NOTHING) }
+
     fn check(&self) -> Result<()> {
         let none = || Error::config("the limit is 0 elements, and must be 1 or more");
         if self.skips || self.count > 0 { Ok(()) } else { Err(none()) }

@@ -25,14 +25,10 @@ pub struct RebatchFlow {
 }
 
 impl Facts for RebatchFlow {
-    fn name(&self) -> &'static str {
-        "rebatch"
-    }
+    facts! { name: "rebatch", role: Role::Stateful }
+
     fn params(&self) -> String {
         format!("{}, remainder={}", self.size, self.remainder.as_str())
-    }
-    fn role(&self) -> Role {
-        Role::Stateful
     }
     /// Returns the memory of two parent batches, which extend beyond the ends of the unfinished batch, and of two
     /// output batches: the views between the ends, and the joined batch.

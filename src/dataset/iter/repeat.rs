@@ -21,17 +21,10 @@ pub struct RepeatFlow {
 }
 
 impl Facts for RepeatFlow {
-    fn name(&self) -> &'static str {
-        "repeat"
-    }
+    facts! { name: "repeat", role: Role::Stateful, memory: Some(Memory::NOTHING) }
+
     fn params(&self) -> String {
         self.epochs.map_or_else(|| "forever".into(), |n| n.to_string())
-    }
-    fn role(&self) -> Role {
-        Role::Stateful
-    }
-    fn memory(&self) -> Option<Memory> {
-        Some(Memory::NOTHING)
     }
     fn check(&self) -> Result<()> {
         match self.epochs {

@@ -22,14 +22,10 @@ pub struct ScanFlow<S, F> {
 }
 
 impl<S: Serialize + Send + Sync, F: Send + Sync> Facts for ScanFlow<S, F> {
-    fn name(&self) -> &'static str {
-        "scan"
-    }
+    facts! { name: "scan", role: Role::Stateful }
+
     fn params(&self) -> String {
         serde_json::to_string(&self.initial).map_or_else(|_| String::new(), |json| format!("initial={json}"))
-    }
-    fn role(&self) -> Role {
-        Role::Stateful
     }
 }
 

@@ -26,17 +26,10 @@ pub struct SkipBadFlow {
 }
 
 impl Facts for SkipBadFlow {
-    fn name(&self) -> &'static str {
-        NAME
-    }
+    facts! { name: NAME, role: Role::MayDrop, memory: Some(Memory::NOTHING) }
+
     fn params(&self) -> String {
         self.policy.params()
-    }
-    fn role(&self) -> Role {
-        Role::MayDrop
-    }
-    fn memory(&self) -> Option<Memory> {
-        Some(Memory::NOTHING)
     }
 }
 

@@ -23,14 +23,10 @@ pub struct WindowFlow {
 }
 
 impl Facts for WindowFlow {
-    fn name(&self) -> &'static str {
-        "window_shuffle"
-    }
+    facts! { name: "window_shuffle", role: Role::Stateful }
+
     fn params(&self) -> String {
         format!("{}, {}", self.window, self.seed)
-    }
-    fn role(&self) -> Role {
-        Role::Stateful
     }
     fn memory(&self) -> Option<Memory> {
         Some(Memory::elements(Held::AtMost(self.window as u64), Held::NONE))

@@ -42,9 +42,8 @@ pub fn zip_all<D: IterDataset>(datasets: impl IntoIterator<Item = D>, length: Zi
 impl<P: Parents<Passes: Passes + 'static>> IterCombine<P> for ZipLength {
     type Pass = IterZipIter<P::Passes>;
 
-    fn name(&self) -> &'static str {
-        "zip"
-    }
+    facts! { name: "zip" }
+
     fn params(&self) -> String {
         match self {
             Self::Equal => "equal".into(),

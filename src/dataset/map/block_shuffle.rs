@@ -246,9 +246,8 @@ fn key(numbers: &[u64]) -> u32 {
 impl Order for BlockOrder {
     const IS_NATIVE: bool = true;
 
-    fn name(&self) -> &'static str {
-        "block_shuffle"
-    }
+    facts! { name: "block_shuffle" }
+
     fn params(&self) -> String {
         match (self.block_size, &self.blocks) {
             (Some(size), _) => format!("{}, block_size={size}, {}", self.window_blocks, self.seed),

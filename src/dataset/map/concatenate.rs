@@ -57,9 +57,8 @@ impl Consecutive {
 impl Combine for Consecutive {
     const IS_NATIVE: bool = true;
 
-    fn name(&self) -> &'static str {
-        "concatenate"
-    }
+    facts! { name: "concatenate" }
+
     fn params(&self, count: usize) -> String {
         count.to_string()
     }

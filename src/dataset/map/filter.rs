@@ -19,12 +19,7 @@ pub type IterFilter<D, P> = IterMapped<D, FilterFn<P>, Watch>;
 pub struct FilterFn<P>(pub(in crate::dataset) P);
 
 impl<P: Send + Sync> Facts for FilterFn<P> {
-    fn name(&self) -> &'static str {
-        "filter"
-    }
-    fn role(&self) -> Role {
-        Role::MayDrop
-    }
+    facts! { name: "filter", role: Role::MayDrop }
 }
 
 impl<T, P: Fn(&T) -> bool + Send + Sync> Each<T> for FilterFn<P> {

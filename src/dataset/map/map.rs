@@ -28,9 +28,7 @@ pub struct MapFn<F>(pub(in crate::dataset) F);
 pub struct TryMapFn<F>(pub(in crate::dataset) F);
 
 impl<F: Send + Sync> Facts for MapFn<F> {
-    fn name(&self) -> &'static str {
-        "map"
-    }
+    facts! { name: "map" }
 }
 
 impl<T, U, F: Fn(T) -> U + Send + Sync> Each<T> for MapFn<F> {
@@ -49,9 +47,7 @@ impl<T, U, F: Fn(T) -> U + Send + Sync> Each<T> for MapFn<F> {
 }
 
 impl<F: Send + Sync> Facts for TryMapFn<F> {
-    fn name(&self) -> &'static str {
-        "map"
-    }
+    facts! { name: "map" }
 }
 
 impl<T, U, F: Fn(T) -> Result<U> + Send + Sync> Each<T> for TryMapFn<F> {

@@ -64,12 +64,7 @@ impl<D, F> TryMapWithIndex<D, F> {
 }
 
 impl<F: Send + Sync> Facts for IndexFn<F> {
-    fn name(&self) -> &'static str {
-        "map_with_index"
-    }
-    fn sees_index(&self) -> bool {
-        true
-    }
+    facts! { name: "map_with_index", sees_index: true }
 }
 
 impl<T, U, F: Fn(ElementIndex, T) -> U + Send + Sync> Each<T> for IndexFn<F> {
@@ -88,12 +83,7 @@ impl<T, U, F: Fn(ElementIndex, T) -> U + Send + Sync> Each<T> for IndexFn<F> {
 }
 
 impl<F: Send + Sync> Facts for TryIndexFn<F> {
-    fn name(&self) -> &'static str {
-        "map_with_index"
-    }
-    fn sees_index(&self) -> bool {
-        true
-    }
+    facts! { name: "map_with_index", sees_index: true }
 }
 
 impl<T, U, F: Fn(ElementIndex, T) -> Result<U> + Send + Sync> Each<T> for TryIndexFn<F> {

@@ -139,9 +139,8 @@ impl WeightedChoice {
 impl Combine for WeightedChoice {
     const IS_NATIVE: bool = true;
 
-    fn name(&self) -> &'static str {
-        "mix"
-    }
+    facts! { name: "mix" }
+
     fn params(&self, count: usize) -> String {
         let at_end = if self.at_end == AtEnd::Stop { String::new() } else { format!(", at_end={}", self.at_end) };
         match &self.weights {

@@ -30,9 +30,8 @@ impl Order for RepeatOrder {
     const IS_NATIVE: bool = true;
     const IS_WORK: bool = false;
 
-    fn name(&self) -> &'static str {
-        "repeat"
-    }
+    facts! { name: "repeat" }
+
     fn params(&self) -> String {
         let epochs = self.num_epochs.map_or_else(|| "forever".to_owned(), |n| n.to_string());
         if self.reseed { epochs } else { format!("{epochs}, reseed_each_epoch=false") }

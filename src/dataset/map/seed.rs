@@ -19,9 +19,8 @@ impl Order for SeedOrder {
     const IS_NATIVE: bool = true;
     const IS_WORK: bool = false;
 
-    fn name(&self) -> &'static str {
-        "seed"
-    }
+    facts! { name: "seed" }
+
     fn params(&self) -> String {
         self.0.to_string()
     }

@@ -64,9 +64,8 @@ impl<D: MapDataset, M: SelectionMap> Select<D, M> {
 }
 
 impl<M: SelectionMap> Combine for Selection<M> {
-    fn name(&self) -> &'static str {
-        "select"
-    }
+    facts! { name: "select" }
+
     fn params(&self, count: usize) -> String {
         let identity = self.map.identity();
         let separator = if identity.is_empty() { "" } else { ", " };

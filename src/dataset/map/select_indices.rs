@@ -25,9 +25,8 @@ impl Order for IndicesOrder {
     const IS_NATIVE: bool = true;
     const IS_WORK: bool = false;
 
-    fn name(&self) -> &'static str {
-        "select_indices"
-    }
+    facts! { name: "select_indices" }
+
     /// Returns up to 8 indices, else their number and a hash.
     fn params(&self) -> String {
         if self.indices.len() <= 8 {

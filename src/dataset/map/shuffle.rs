@@ -31,9 +31,8 @@ impl ShuffleOrder {
 impl Order for ShuffleOrder {
     const IS_NATIVE: bool = true;
 
-    fn name(&self) -> &'static str {
-        "shuffle"
-    }
+    facts! { name: "shuffle" }
+
     fn params(&self) -> String {
         self.seed.to_string()
     }

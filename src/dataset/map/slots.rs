@@ -12,15 +12,7 @@ pub type Slots<D> = Mapped<D, SlotsFn>;
 pub struct SlotsFn;
 
 impl Facts for SlotsFn {
-    fn name(&self) -> &'static str {
-        "slots"
-    }
-    fn is_native(&self) -> bool {
-        true
-    }
-    fn has_every_index(&self) -> bool {
-        true
-    }
+    facts! { name: "slots", is_native: true, has_every_index: true }
 }
 
 impl<T> Each<T> for SlotsFn {

@@ -107,9 +107,8 @@ impl SplitOrder {
 impl Order for SplitOrder {
     const IS_NATIVE: bool = true;
 
-    fn name(&self) -> &'static str {
-        "split"
-    }
+    facts! { name: "split" }
+
     fn params(&self) -> String {
         let SplitSizes { sizes, seed, shuffle } = &self.sizes;
         let sizes: Vec<_> = sizes.iter().map(f64::to_string).collect();

@@ -79,9 +79,8 @@ impl WindowOrder {
 impl Order for WindowOrder {
     const IS_NATIVE: bool = true;
 
-    fn name(&self) -> &'static str {
-        "window_shuffle"
-    }
+    facts! { name: "window_shuffle" }
+
     fn params(&self) -> String {
         format!("{}, {}", self.window_size, self.seed)
     }

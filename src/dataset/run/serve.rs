@@ -111,17 +111,13 @@ impl Order for Listed {
     const IS_NATIVE: bool = true;
     const IS_WORK: bool = false;
 
-    fn name(&self) -> &'static str {
-        "part"
-    }
+    facts! { name: "part", is_apart: true }
+
     fn len(&self, _: u64) -> u64 {
         self.0.len() as u64
     }
     fn place(&self, index: u64) -> Result<Option<u64>> {
         Ok(usize::try_from(index).ok().and_then(|index| self.0.get(index).copied()))
-    }
-    fn is_apart(&self) -> bool {
-        true
     }
     fn inverse(&self, _: u64) -> Result<Option<u64>> {
         Ok(None)

@@ -210,9 +210,7 @@ impl Forward for CsvRecords {
     type Record = Element;
     type Reader = RecordReader;
 
-    fn name(&self) -> &'static str {
-        "csv_stream"
-    }
+    facts! { name: "csv_stream" }
 
     fn params(&self) -> String {
         self.table.identity()

@@ -62,9 +62,7 @@ impl Forward for TfRecords {
     type Record = Buffer;
     type Reader = Reader;
 
-    fn name(&self) -> &'static str {
-        "tfrecord_stream"
-    }
+    facts! { name: "tfrecord_stream" }
 
     fn params(&self) -> String {
         String::new()

@@ -77,9 +77,7 @@ impl Forward for Wanted {
     type Record = Element;
     type Reader = Reader;
 
-    fn name(&self) -> &'static str {
-        "webdataset_stream"
-    }
+    facts! { name: "webdataset_stream" }
 
     fn params(&self) -> String {
         self.identity()
