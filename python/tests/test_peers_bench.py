@@ -14,7 +14,7 @@ import pytest
 FOLDER = Path(__file__).resolve().parents[1] / "benches" / "peers"
 # Weekly: each test starts several interpreters, which import PyTorch and all peers.
 pytestmark = pytest.mark.weekly
-ENVIRONMENTS = ("gristmill", "torch", "grain", "tensorflow")
+ENVIRONMENTS = ("gristmill", "torch", "grain", "tensorflow", "tokenizers")
 
 
 @pytest.fixture
@@ -51,6 +51,15 @@ def test_a_peer_that_is_here_makes_the_same(tmp_path: Path, peer: str) -> None:
     assert rows[peer, "tokens"]["same"] == "same, in order"
     assert rows[peer, "records"]["same"] == "same" and rows[peer, "records"]["checked"]["total"] == 600
     assert all(row["per_second"] > 0 and row["per_cpu_second"] > 0 for row in rows.values())
+
+
+@pytest.mark.parametrize("peer", ["gigatoken", "fastokens", "tiktoken"])
+def test_a_tokenizer_that_is_here_makes_the_same_ids_of_unseen_text(tmp_path: Path, peer: str) -> None:
+    if importlib.util.find_spec(peer) is None:
+        pytest.skip(f"{peer} is not installed: pip install {peer}")
+    told = measured(tmp_path, peer, "--mb=0.5")
+    assert [(row["peer"], row["workload"]) for row in told["rows"]] == [("gristmill", "unseen"), (peer, "unseen")]
+    assert all(row.get("same") == "same, in order" for row in told["rows"]), told["rows"]
 
 
 def test_a_peer_that_is_not_here_is_a_row_with_the_reason(tmp_path: Path) -> None:
@@ -94,6 +103,15 @@ def test_rows_are_cut_from_all_documents_in_a_row(protocol: ModuleType) -> None:
     assert [len(row) for row in rows] == [2048] * 4
     whole = np.concatenate(rows)
     assert np.array_equal(whole[whole >= 0], np.concatenate(documents)) and (whole[6161:] == -1).all()
+
+
+def test_batches_are_cut_from_large_arrays(protocol: ModuleType) -> None:
+    size = protocol.UNSEEN_ROWS * protocol.UNSEEN_LEN
+    whole = np.arange(2 * size + 1500, dtype=np.int32)
+    batches = list(protocol.cut([whole[:10], whole[10 : size + 7], whole[size + 7 :]]))
+    assert [batch.shape for batch in batches] == [(protocol.UNSEEN_ROWS, protocol.UNSEEN_LEN)] * 2 + [(2, protocol.UNSEEN_LEN)]
+    joined = np.concatenate([batch.ravel() for batch in batches])
+    assert np.array_equal(joined[: len(whole)], whole) and (joined[len(whole) :] == -1).all()
 
 
 def test_the_best_number_of_workers_is_kept(compare: ModuleType) -> None:

@@ -173,13 +173,16 @@ def main() -> None:
     data = options.dir / "data"
     making = [str(environments.python(OURS)), str(Path(__file__).with_name("data.py")), str(data), f"--tokenizer={options.tokenizer}"]
     making += [f"--mb={options.mb}", f"--records={options.records}", f"--seed={options.seed}"]
+    names = [name for name in options.peers.split(",") if name]
+    if names and not any(peer.records for peer in PEERS if peer.name in names):
+        making.append("--unseen")
     subprocess.run([*making, *([f"--corpus={options.corpus}"] if options.corpus else [])], check=True)
     about: dict[str, Any] = {"date": date.today().isoformat(), "machine": machine(), "load": load(), "runs": options.runs}
-    size = sum(file.stat().st_size for file in data.glob("text/*.jsonl")) / 1e6
+    size = sum(file.stat().st_size for part in ("warm", "rest") for file in data.glob(f"{part}/*.jsonl")) / 1e6
     kind = f"of {options.corpus.name}" if options.corpus else "that is made up"
     about |= {"python": f"Python {platform.python_version()}", "text": f"{size:.1f} MB of text {kind}"}
     about |= {"records": options.records, "seed": options.seed, "commit": commit()}
-    found = list(contests(environments, data, [name for name in options.peers.split(",") if name]))
+    found = list(contests(environments, data, names))
     compete(found, [int(count) for count in options.workers.split(",")], options.runs)
     about["load_at_end"] = load()
     rows = [contest.row for contest in found]

@@ -14,6 +14,8 @@ import gristmill as gm
 import numpy as np
 
 SHARDS = 4
+# Part of the documents on which the workload `unseen` warms up.
+WARM = 0.3
 PIXELS = 32 * 32 * 3
 
 
@@ -42,6 +44,14 @@ def shards(items: list[Any]) -> Iterator[tuple[int, list[Any]]]:
     """Neighbours together."""
     size = -(-len(items) // SHARDS)
     return ((at, items[at * size : (at + 1) * size]) for at in range(SHARDS))
+
+
+def write_unseen(folder: Path, texts: list[str]) -> None:
+    """Two folders of different documents: the first to warm up, the second to measure."""
+    warm = int(len(texts) * WARM)
+    for name, some in {"warm": texts[:warm], "rest": texts[warm:]}.items():
+        (folder / name).mkdir()
+        write_text(folder / name, some)
 
 
 def write_text(folder: Path, texts: list[str]) -> None:
@@ -84,21 +94,30 @@ def main() -> None:
     parser.add_argument("--mb", type=float, default=16)
     parser.add_argument("--records", type=int, default=40_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--unseen", action="store_true", help="only the JSON Lines of the workload `unseen`")
     options = parser.parse_args()
     asked = json.dumps({name: str(value) for name, value in vars(options).items()})
     done = options.folder / "made.json"
     if done.exists() and done.read_text() == asked:
         return
     shutil.rmtree(options.folder, ignore_errors=True)
-    (options.folder / "text").mkdir(parents=True)
+    options.folder.mkdir(parents=True)
     shutil.copy(options.tokenizer, options.folder / "tokenizer.json")
     texts = list(documents(options.corpus, options.mb, options.seed))
+    write_unseen(options.folder, texts)
+    if not options.unseen:
+        write_all(options, texts)
+    done.write_text(asked)
+
+
+def write_all(options: argparse.Namespace, texts: list[str]) -> None:
+    """Text and records in the format of every peer."""
+    (options.folder / "text").mkdir()
     write_text(options.folder / "text", texts)
     write(options.folder / "mds-text", "mds", ({"text": text} for text in texts), len(texts))
     keyed = ({"__key__": f"{at:08}", "txt": text} for at, text in enumerate(texts))
     write(options.folder / "tar-text", "webdataset", keyed, len(texts))
     write_records(options.folder, options.records, options.seed)
-    done.write_text(asked)
 
 
 if __name__ == "__main__":

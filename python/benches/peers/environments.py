@@ -21,16 +21,16 @@ class Peer:
     # What is imported, and what is installed for it.
     module: str
     packages: tuple[str, ...]
-    # The format in which it reads records.
-    records: str
+    # The format in which it reads records; `None` for a tokenizer, which runs on unseen text.
+    records: str | None
 
     @property
     def file(self) -> Path:
         return Path(__file__).with_name(f"peer_{self.name.replace('.', '_')}.py")
 
     @property
-    def workloads(self) -> tuple[str, str]:
-        return "tokens", f"records-{self.records}"
+    def workloads(self) -> tuple[str, ...]:
+        return ("tokens", f"records-{self.records}") if self.records else ("unseen",)
 
 
 PEERS = (
@@ -43,6 +43,9 @@ PEERS = (
     Peer("webdataset", "torch", "webdataset", ("torch", "webdataset"), "tar"),
     Peer("spdl", "torch", "spdl.pipeline", ("spdl",), "npy"),
     Peer("litdata", "torch", "litdata", ("torch", "litdata"), "litdata"),
+    Peer("gigatoken", "tokenizers", "gigatoken", ("gigatoken",), None),
+    Peer("fastokens", "tokenizers", "fastokens", ("fastokens",), None),
+    Peer("tiktoken", "tokenizers", "tiktoken", ("tiktoken",), None),
 )
 OURS = Peer("gristmill", "gristmill", "gristmill", (str(REPOSITORY),), "npy")
 

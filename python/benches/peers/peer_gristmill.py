@@ -5,17 +5,28 @@ from typing import Any
 
 import gristmill as gm
 from gristmill import _gristmill
-from protocol import END_OF_TEXT, RECORDS, ROWS, SEQ_LEN, Batches, Data, Workload, decoded, serve, split
+from protocol import END_OF_TEXT, RECORDS, ROWS, SEQ_LEN, UNSEEN_LEN, UNSEEN_ROWS, Batches, Data, Workload, decoded, serve, split
 
 
 # Of the records in TFRecord.
 FEATURES = {"id": {"dtype": "int64", "shape": []}, "image": {"dtype": "bytes", "shape": []}}
+
+KEPT: list[gm.IterDataset[Any]] = []
 
 
 def tokens(data: Data, workers: int) -> Batches:
     documents = gm.MapDataset.jsonl(data.text, columns=["text"])
     ids = documents.tokenise(tokenizer=data.tokenizer, column="text", append_eos=END_OF_TEXT).to_iter_dataset()
     packed = ids.concat_then_split_pack(length={"tokens": SEQ_LEN}, padding={"tokens": -1}).batch(ROWS)
+    return (batch["tokens"] for batch in packed.loader(threads=workers))
+
+
+def unseen(data: Data, workers: int) -> Batches:
+    documents = gm.MapDataset.jsonl(data.text, columns=["text"])
+    ids = documents.tokenise(tokenizer=data.tokenizer, column="text", append_eos=END_OF_TEXT).to_iter_dataset()
+    packed = ids.concat_then_split_pack(length={"tokens": UNSEEN_LEN}, padding={"tokens": -1}).batch(UNSEEN_ROWS)
+    # The tokenizer, with its caches, lives as long as a dataset that has it.
+    KEPT.append(packed)
     return (batch["tokens"] for batch in packed.loader(threads=workers))
 
 
@@ -43,6 +54,7 @@ if __name__ == "__main__":
         "gristmill",
         {
             "tokens": tokens,
+            "unseen": unseen,
             "records-npy": mapped,
             "records-tfrecord": shuffled(lambda data: gm.MapDataset.tfrecord(data.path("tfrecord"), examples=FEATURES)),
             "records-arrow": shuffled(lambda data: gm.MapDataset.arrow(data.path("arrow"))),

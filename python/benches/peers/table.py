@@ -12,7 +12,7 @@ MARKED = re.compile(r"(?<=<!-- peers -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 
 def rate(value: float, workload: str) -> str:
-    return f"{value / 1e6:.2f} M" if workload == "tokens" else f"{value / 1e3:.1f} k"
+    return f"{value / 1e6:.2f} M" if workload in {"tokens", "unseen"} else f"{value / 1e3:.1f} k"
 
 
 def cells(row: dict[str, Any], ours: dict[str, Any] | None) -> list[str]:
