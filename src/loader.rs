@@ -2,6 +2,7 @@
 
 mod ahead;
 mod builder;
+mod edited;
 mod guarded;
 mod here;
 mod last_words;
@@ -27,6 +28,7 @@ use crate::checkpoint::{Checkpoint, Identity};
 use crate::cx::{Cause, Cx, Recorder, Response, ThreadWaits};
 use crate::dataset::iter::{Dealt, plan_in_words};
 use crate::dataset::{DatasetIterator, IterDataset, Stage};
+use crate::edits::Edits;
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
 use crate::fork::Ours;
@@ -182,6 +184,11 @@ impl<D: IterDataset + 'static> Loader<D> {
     /// Returns true if elements are made ahead of the consumer, so that some may be ready.
     pub(crate) fn is_ahead(&self) -> bool {
         matches!(self.drive, Drive::Ahead(_))
+    }
+
+    /// Returns the edits of the run.
+    pub fn edits(&self) -> &Edits {
+        self.identity.edits()
     }
 
     /// Returns the pipeline that the loader runs.

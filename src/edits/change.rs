@@ -24,6 +24,8 @@ arguments! {
         over: Option<u64>,
         /// Names of parts to remove from a mix of streams. The other parts keep their proportions.
         remove: Option<Vec<String>>,
+        /// Number of rows of each batch of the stream. The last `batch` stage makes batches of this size.
+        global_batch: Option<AtLeast<1>>,
     }
 }
 
@@ -49,6 +51,8 @@ pub(crate) enum Change {
     },
     /// Removes datasets from a mix.
     Remove(Vec<String>),
+    /// Sets the number of rows of a batch.
+    GlobalBatch(u64),
 }
 
 // Weights are finite numbers: see `Edit::check`.
@@ -78,7 +82,7 @@ impl Edit {
     /// Returns the names of datasets in the edit.
     pub(super) fn names(&self) -> Vec<&str> {
         match &self.change {
-            Change::Skip(_) => Vec::new(),
+            Change::Skip(_) | Change::GlobalBatch(_) => Vec::new(),
             Change::Mix { weights, .. } => weights.keys().map(String::as_str).collect(),
             Change::Remove(names) => names.iter().map(String::as_str).collect(),
         }
@@ -88,6 +92,7 @@ impl Edit {
     pub(super) fn check(&self) -> Result<()> {
         match &self.change {
             Change::Skip(0) => Err(Error::config("`skip` is 0, and must be 1 or more")),
+            Change::GlobalBatch(0) => Err(Error::config("`global_batch` is 0, and must be 1 or more")),
             Change::Remove(names) if names.is_empty() => Err(Error::config("`remove` names no part")),
             Change::Mix { weights, .. } => {
                 if let Some((name, weight)) =
@@ -101,7 +106,7 @@ impl Edit {
                     false => Err(Error::config("`mix` has no weight above 0")),
                 }
             }
-            Change::Skip(_) | Change::Remove(_) => Ok(()),
+            Change::Skip(_) | Change::Remove(_) | Change::GlobalBatch(_) => Ok(()),
         }
     }
 }
@@ -121,6 +126,7 @@ impl fmt::Display for Change {
                 write!(f, "mix {{{}}}", weights.join(", "))?;
                 if *over > 0 { write!(f, " over {over}") } else { Ok(()) }
             }
+            Self::GlobalBatch(rows) => write!(f, "global_batch {rows}"),
             Self::Remove(names) => write!(f, "remove {}", names.join(", ")),
         }
     }
@@ -130,7 +136,7 @@ impl Decode for Edit {
     const KIND: Kind = Kind::Section(&EditArgs::ABOUT);
 
     fn decode(node: &Node) -> Result<Self> {
-        let EditArgs { at, skip, mix, over, remove } = read(node)?;
+        let EditArgs { at, skip, mix, over, remove, global_batch } = read(node)?;
         let mut changes = Vec::new();
         changes.extend(skip.map(|AtLeast(batches)| Change::Skip(batches)));
         let has_mix = mix.is_some();
@@ -138,6 +144,7 @@ impl Decode for Edit {
             mix.map(|Map(weights)| Change::Mix { weights: weights.into_iter().collect(), over: over.unwrap_or(0) }),
         );
         changes.extend(remove.map(Change::Remove));
+        changes.extend(global_batch.map(|AtLeast(rows)| Change::GlobalBatch(rows)));
         if over.is_some() && !has_mix {
             return Err(node.error("`over` is the length of a transition of `mix`").help("remove `over`"));
         }
@@ -147,7 +154,9 @@ impl Decode for Edit {
                 edit.check().map_err(|error| node.error(error.message()))?;
                 Ok(edit)
             }
-            (None, _) => Err(node.error("an edit without a change").help("add `skip`, `mix` or `remove`")),
+            (None, _) => {
+                Err(node.error("an edit without a change").help("add `skip`, `mix`, `remove` or `global_batch`"))
+            }
             (Some(_), Some(_)) => {
                 Err(node.error("an edit with two changes").help("write an edit for each change, with an equal `at`"))
             }

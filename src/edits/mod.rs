@@ -3,6 +3,7 @@
 mod change;
 mod numbers;
 mod run;
+mod sizes;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -18,7 +19,8 @@ use crate::error::{Error, Result};
 pub(crate) use self::change::Change;
 pub(crate) use self::numbers::BatchNumbers;
 pub use self::run::EditedMix;
-pub(crate) use self::run::{MixPlace, RunEdits};
+pub(crate) use self::run::{EditedStages, MixPlace, RunEdits};
+pub(crate) use self::sizes::BatchSize;
 
 /// A log of edits of a run, in the order of their batches: see [`LoaderBuilder::edits`](crate::LoaderBuilder::edits).
 ///
@@ -64,9 +66,33 @@ impl Edits {
         self.with(at, Change::Remove(names.into_iter().map(Into::into).collect()))
     }
 
+    /// Makes batches of `rows` rows from batch `at` on. The last [`batch`](crate::IterDatasetExt::batch) stage of the stream
+    /// makes them.
+    pub fn global_batch(self, at: u64, rows: u64) -> Self {
+        self.with(at, Change::GlobalBatch(rows))
+    }
+
     fn with(mut self, at: u64, change: Change) -> Self {
         self.0.push(Edit { at, change });
         self
+    }
+
+    /// Moves all edits to batch `at`.
+    pub fn all_at(mut self, at: u64) -> Self {
+        self.0.iter_mut().for_each(|edit| edit.at = at);
+        self
+    }
+
+    /// Adds `more`, each in the order of its batch.
+    pub(crate) fn and(mut self, more: Self) -> Self {
+        self.0.extend(more.0);
+        self.0.sort_by_key(|edit| edit.at);
+        self
+    }
+
+    /// Returns the first batch that changes.
+    pub(crate) fn first(&self) -> Option<u64> {
+        self.0.first().map(|edit| edit.at)
     }
 
     /// Returns true if there are no edits.
@@ -108,6 +134,15 @@ impl Edits {
         let first = self.0.partition_point(|edit| edit.at < number);
         let skipped = |edit: &Edit| if let Change::Skip(batches) = edit.change { batches } else { 0 };
         self.0[first..].iter().take_while(|edit| edit.at == number).map(skipped).fold(0, u64::saturating_add)
+    }
+
+    /// Returns the number of rows of each edit of the batch size, with its batch.
+    pub(crate) fn sizes(&self) -> impl DoubleEndedIterator<Item = (u64, usize)> {
+        let size = |edit: &Edit| match edit.change {
+            Change::GlobalBatch(rows) => Some((edit.at, usize::try_from(rows).unwrap_or(usize::MAX))),
+            _ => None,
+        };
+        self.0.iter().filter_map(size)
     }
 
     /// Returns the names of datasets that each edit of a mix contains, with the edit as text.

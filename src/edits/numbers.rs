@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn a_batch_that_is_left_out_has_the_number_of_the_next_delivered_batch() {
         let edits = Edits::default().skip(3, 2).skip(5, 1);
-        let mut numbers = BatchNumbers::new(Arc::new(RunEdits::new(edits, None)));
+        let mut numbers = BatchNumbers::new(Arc::new(RunEdits::new(edits, crate::edits::EditedStages::default())));
         let mut cx = Cx::default();
         let mut take = || {
             numbers.begin(&mut cx);

@@ -38,6 +38,15 @@ pub(crate) struct MixPlace {
     pub(crate) is_held: bool,
 }
 
+/// The stages that edits change.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EditedStages {
+    /// The mix, if edits change a mix.
+    pub(crate) mix: Option<MixPlace>,
+    /// The id of the last stage that makes batches, if edits change their size.
+    pub(crate) batch: Option<usize>,
+}
+
 /// The edits of a run, shared by the loader and its pass.
 pub(crate) struct RunEdits {
     /// True if there are no edits.
@@ -48,7 +57,7 @@ pub(crate) struct RunEdits {
 #[derive(Default)]
 struct Inner {
     edits: Edits,
-    mix: Option<MixPlace>,
+    stages: EditedStages,
     /// First batch of each change of weights.
     due: Vec<u64>,
     /// Position of the mix at the start of each change that has begun.
@@ -63,7 +72,7 @@ struct Inner {
 
 impl Default for RunEdits {
     fn default() -> Self {
-        Self::new(Edits::default(), None)
+        Self::new(Edits::default(), EditedStages::default())
     }
 }
 
@@ -74,11 +83,11 @@ impl fmt::Debug for RunEdits {
 }
 
 impl RunEdits {
-    /// Shares `edits`, which change `mix` if they change a mix.
-    pub(crate) fn new(edits: Edits, mix: Option<MixPlace>) -> Self {
+    /// Shares `edits`, which change `stages`.
+    pub(crate) fn new(edits: Edits, stages: EditedStages) -> Self {
         let is_idle = AtomicBool::new(edits.is_empty());
         let due = edits.due();
-        Self { is_idle, inner: Mutex::new(Inner { edits, mix, due, ..Inner::default() }) }
+        Self { is_idle, inner: Mutex::new(Inner { edits, stages, due, ..Inner::default() }) }
     }
 
     /// Returns batch `number` of the run. `next` yields the batches of the stream without edits; the batches to leave out
@@ -123,7 +132,7 @@ impl RunEdits {
             }
             inner.begun = Some(number);
         }
-        cx.set_changes(inner.changes.len() as u64);
+        cx.set_changes(inner.version(number));
         inner.edits.skipped_at(number)
     }
 
@@ -134,7 +143,7 @@ impl RunEdits {
         }
         let mut inner = self.inner.locked();
         let is_last = inner.read.back().is_none_or(|(of, _)| *of <= number);
-        if inner.mix.is_some() && is_last {
+        if inner.stages.mix.is_some() && is_last {
             inner.read.push_back((number + 1, cx.read()));
         }
     }
@@ -161,7 +170,7 @@ impl RunEdits {
             return None;
         }
         let inner = self.inner.locked();
-        inner.mix.as_ref()?;
+        inner.stages.mix.as_ref()?;
         let count = inner.begun_before(delivered);
         let read = inner.read.iter().find(|(number, _)| *number == delivered).map_or(0, |(_, read)| *read);
         Some(EditedMix { changes: inner.changes[..count].to_vec(), read })
@@ -179,7 +188,7 @@ impl RunEdits {
             let text = format!("the state lacks the positions of {due} changes of the mix before batch {delivered}");
             return Err(Error::state(text).help("resume an earlier state, or start without the checkpoint"));
         }
-        let is_held = inner.mix.as_ref().is_some_and(|mix| mix.is_held);
+        let is_held = inner.stages.mix.as_ref().is_some_and(|mix| mix.is_held);
         if is_held && progress.is_none() && delivered > 0 && inner.due.get(due) == Some(&delivered) {
             let text = format!(
                 "an edit of the mix is at batch {delivered}, and the state before this batch was written without edits of the mix"
@@ -191,11 +200,19 @@ impl RunEdits {
         Ok(())
     }
 
+    /// Replaces the edits. A move to a batch before the first new edit must follow.
+    pub(crate) fn replace(&self, edits: Edits, stages: EditedStages) {
+        let mut inner = self.inner.locked();
+        inner.due = edits.due();
+        (inner.edits, inner.stages) = (edits, stages);
+        self.is_idle.store(inner.edits.is_empty(), Ordering::Relaxed);
+    }
+
     /// Returns the edits for a pass that begins with batch `number` again.
     pub(crate) fn again_at(&self, number: u64) -> Arc<Self> {
         let progress = self.progress(number);
         let inner = self.inner.locked();
-        let again = Self::new(inner.edits.clone(), inner.mix.clone());
+        let again = Self::new(inner.edits.clone(), inner.stages.clone());
         again.inner.locked().resumed = Some(progress);
         Arc::new(again)
     }
@@ -220,12 +237,28 @@ impl RunEdits {
         inner.begun = number.checked_sub(1);
         inner.read = if read > 0 { VecDeque::from([(number, read)]) } else { VecDeque::new() };
         cx.set_read(read);
-        cx.set_changes(inner.changes.len() as u64);
+        cx.set_changes(number.checked_sub(1).map_or(0, |last| inner.version(last)));
+    }
+
+    /// Returns the size of batch `number` that `stage` makes, if an edit has changed the size.
+    #[inline]
+    pub(super) fn batch_size(&self, stage: usize, number: u64) -> Option<usize> {
+        if self.is_idle.load(Ordering::Relaxed) {
+            return None;
+        }
+        let inner = self.inner.locked();
+        let sizes = inner.edits.sizes().filter(|_| inner.stages.batch == Some(stage));
+        sizes.rev().find(|(at, _)| *at <= number).map(|(_, size)| size)
+    }
+
+    /// Returns true if edits change the size of the batches of `stage`.
+    pub(crate) fn sizes_of(&self, stage: usize) -> bool {
+        !self.is_idle.load(Ordering::Relaxed) && self.inner.locked().stages.batch == Some(stage)
     }
 
     /// Returns true if edits change the mix `stage`.
     pub(crate) fn is_of(&self, stage: usize) -> bool {
-        self.inner.locked().mix.as_ref().is_some_and(|mix| mix.stage == stage)
+        self.inner.locked().stages.mix.as_ref().is_some_and(|mix| mix.stage == stage)
     }
 
     /// Returns the weights of the edited mix, whose weights without edits are `base`. Also returns true if the first of
@@ -235,13 +268,18 @@ impl RunEdits {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if no dataset with a weight is left.
     pub(crate) fn rows(&self, base: &[Row]) -> Result<(Vec<Row>, bool)> {
         let inner = self.inner.locked();
-        let names = inner.mix.as_ref().map_or(&[][..], |mix| &mix.names);
+        let names = inner.stages.mix.as_ref().map_or(&[][..], |mix| &mix.names);
         let rows = inner.edits.rows(base, names, &inner.changes)?;
         Ok((rows, inner.changes.first() != Some(&0)))
     }
 }
 
 impl Inner {
+    /// Returns the number of changes that have begun, if batch `number` has begun.
+    fn version(&self, number: u64) -> u64 {
+        (self.changes.len() + self.edits.sizes().filter(|(at, _)| *at <= number).count()) as u64
+    }
+
     /// Returns the number of changes before batch `number` that have begun.
     fn begun_before(&self, number: u64) -> usize {
         self.due.partition_point(|due| *due < number).min(self.changes.len())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::log::{Line, Run, RunLog};
 use crate::checkpoint::{Checkpoint, Identity};
 use crate::cx::Cx;
-use crate::dataset::iter::{DatasetIterator, edited_mix};
+use crate::dataset::iter::{DatasetIterator, edited_stages};
 use crate::dataset::{IterDataset, PlannedBatch, PlannedPass, Stage};
 use crate::edits::RunEdits;
 use crate::error::{Error, Result};
@@ -36,7 +36,7 @@ impl<'a, D: IterDataset> Replay<'a, D> {
     pub(crate) fn start(dataset: &D, log: &'a RunLog, keys: Option<Arc<dyn KeySource>>) -> Result<Self> {
         let (identity, files) = (Identity::of(dataset), (dataset as &dyn Stage).source_files(usize::MAX));
         let identity = identity.edited(log.edits());
-        let edits = Arc::new(RunEdits::new(log.edits(), edited_mix(dataset, &log.edits())?));
+        let edits = Arc::new(RunEdits::new(log.edits(), edited_stages(dataset, &log.edits())?));
         let pass = PlannedPass::start(dataset, keys, edits.clone())?;
         Ok(Self { log, identity, edits, files, checked: None, pass, cx: Cx::default(), next: 0 })
     }

@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::log::{Entry, Event, Run, RunLog};
 use crate::checkpoint::unwritable;
 use crate::dataset::Stage;
-use crate::edits::RunEdits;
+use crate::edits::{Edits, RunEdits};
 use crate::element::StreamHasher;
 use crate::error::{Error, Result};
 use crate::place::Location;
@@ -109,6 +109,15 @@ impl Ledger {
         self.run = Run { version, pipeline: pipeline.lines(), sources, sources_hash, ..run };
         fingerprint.clone_into(&mut self.fingerprint);
         self.begin_at(if at == 0 { Event::Start } else { Event::Resume }, at, json(state)?)
+    }
+
+    /// Writes the line of a run that continues at `at` with `edits`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the line cannot be written.
+    pub(crate) fn edit(&mut self, edits: Edits, at: u64, state: &impl Serialize) -> Result<()> {
+        self.run.edits = edits;
+        self.begin_at(Event::Resume, at, json(state)?)
     }
 
     /// Writes the line of a start or resume at `at`.

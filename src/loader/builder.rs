@@ -17,7 +17,7 @@ use crate::checkpoint::{Checkpoint, Identity};
 use crate::cpu::Cpu;
 use crate::cx::Command;
 use crate::cx::{Cause, Recorder};
-use crate::dataset::iter::{edited_mix, keys_help, not_by_lanes, note_keys};
+use crate::dataset::iter::{edited_stages, keys_help, not_by_lanes, note_keys};
 use crate::dataset::{DatasetIterator, IterDataset, Role, Stage};
 use crate::edits::{Edits, RunEdits};
 use crate::error::{Error, Result};
@@ -280,8 +280,10 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         let key_recorder = key_recorder.filter(|_| is_first);
         let deal = parted.as_ref().map(|parted| parted.deal().clone()).unwrap_or_default();
         let failed = Arc::new(Failed::new(self.rows.failed_elements));
-        let mix = edited_mix(&self.dataset, &self.past.edits)?;
-        let edits = Arc::new(RunEdits::new(self.past.edits.clone(), mix));
+        let stages = edited_stages(&self.dataset, &self.past.edits)?;
+        let part = parted.as_ref().map(Parted::part);
+        self.past.edits.sizes().try_for_each(|(_, size)| part.map_or(Ok(()), |part| part.rows(size).map(drop)))?;
+        let edits = Arc::new(RunEdits::new(self.past.edits.clone(), stages));
         let run = run.with_keys(keys).with_deal(deal).with_failed(failed).with_edits(edits);
         let run = match &key_recorder {
             Some(recorder) => note_keys(&self.dataset, run, recorder)?,

@@ -12,7 +12,7 @@ use crate::sync::Locked;
 
 /// Makes the error for a thread that does not follow a move.
 #[cold]
-fn too_busy() -> Error {
+pub(super) fn too_busy() -> Error {
     let text = "the loader's thread is too busy to move";
     Error::new(ErrorKind::Worker, text).help("build another loader that resumes from its `state`")
 }
@@ -72,7 +72,7 @@ impl<D: IterDataset + 'static> Loader<D> {
     }
 
     /// Moves to `state`: see [`restore`](Self::restore).
-    fn go_to(&mut self, state: StateOf<D>, delivered: u64) -> Result<bool> {
+    pub(super) fn go_to(&mut self, state: StateOf<D>, delivered: u64) -> Result<bool> {
         self.forget_elements();
         if std::mem::replace(&mut self.ended, true) {
             return Ok(false);

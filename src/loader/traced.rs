@@ -97,6 +97,12 @@ impl<D: IterDataset + 'static> Loader<D> {
         Ok(())
     }
 
+    /// Adds the edits of the run to the run log.
+    pub(super) fn log_edits(&mut self) -> Result<()> {
+        let Some(ledger) = self.host.ledger.as_mut().and_then(Ours::get_mut) else { return Ok(()) };
+        ledger.edit(self.identity.edits().clone(), self.position.delivered, &self.position.state)
+    }
+
     /// Adds the last delivered batch to the run log.
     pub(super) fn log_batch(&mut self, digest: Option<u128>) {
         if let Some(ledger) = self.host.ledger.as_mut().and_then(Ours::get_mut) {

@@ -1,6 +1,7 @@
 //! A pipeline that runs.
 
 mod handed;
+mod moved;
 mod next;
 
 use std::net::SocketAddr;
@@ -179,34 +180,6 @@ impl PyDatasetIterator {
         .or_raise(py)
     }
 
-    /// Replaces `loader` by a pass over equal rows from `checkpoint` on. With other hosts the pass continues, or
-    /// begins `anew` as they do.
-    fn replace(&self, loader: &mut Loader<BoxIter<Item>>, checkpoint: Checkpoint, anew: bool) -> Result<()> {
-        let (part, deal) = (loader.part().cloned(), loader.deal().cloned().unwrap_or_default());
-        let builder = self.how.builder(&self.dataset, self.workers.as_ref(), part, deal)?;
-        let mut another = builder.resume(checkpoint).build()?;
-        another.take_guard(loader, anew);
-        another.take_viewers(loader);
-        self.around.begin_again();
-        *loader = another;
-        Ok(())
-    }
-
-    /// Moves the loader to a checkpoint; replaces it if its thread is busy.
-    fn moved(
-        &self,
-        loader: &mut Loader<BoxIter<Item>>,
-        go: impl FnOnce(&mut Loader<BoxIter<Item>>) -> Result<()>,
-    ) -> Result<()> {
-        match go(loader) {
-            Err(error) if error.kind() == ErrorKind::Worker => {
-                let there = loader.state()?;
-                self.replace(loader, there, false)
-            }
-            done => done,
-        }
-    }
-
     /// Returns the thread that has locked the loader.
     fn owner(&self) -> Option<ThreadOf> {
         ThreadOf::from_bits(self.owner.load(Ordering::Acquire))
@@ -337,6 +310,40 @@ impl PyDatasetIterator {
     fn back(&self, py: Python<'_>, count: usize) -> PyResult<()> {
         self.check_thread()?;
         self.running(py, |loader| self.moved(loader, |loader| loader.back(count)))?.or_raise(py)
+    }
+
+    /// Changes the run from a batch on, while it continues: an entry of `edits`.
+    ///
+    /// All hosts call `edit` with equal arguments after equally many batches. States, the report and the run log contain
+    /// the edit. A run that resumes needs the edit in its `edits`.
+    ///
+    /// Args:
+    ///     at (int | None): Number of the first batch that changes. By default, the first batch that can change.
+    ///     skip (int | None): Number of batches to leave out.
+    ///     mix (Mapping[str, float] | None): Weights of the parts of a mix of streams, by their names.
+    ///     over (int | None): Number of batches of a linear transition to the weights of `mix`.
+    ///     remove (str | Sequence[str] | None): Names of parts to remove from a mix of streams.
+    ///     global_batch (int | None): Number of rows of each batch.
+    ///
+    /// Returns:
+    ///     The number of the first batch that changes.
+    ///
+    /// Raises:
+    ///     ConfigError: The edit fits no stage, or its batch has begun. The run continues unchanged.
+    #[pyo3(signature = (*, at=None, skip=None, mix=None, over=None, remove=None, global_batch=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords of Python")]
+    fn edit(
+        &self,
+        py: Python<'_>,
+        at: Option<u64>,
+        skip: Option<u64>,
+        mix: Option<&Bound<'_, PyAny>>,
+        over: Option<u64>,
+        remove: Option<&Bound<'_, PyAny>>,
+        global_batch: Option<u64>,
+    ) -> PyResult<u64> {
+        let numbers = [("skip", skip), ("over", over), ("global_batch", global_batch)];
+        self.add_edit(py, at, numbers, [("mix", mix), ("remove", remove)])
     }
 
     /// The part of every batch that is delivered, from the next batch on; `None` without a part.

@@ -145,7 +145,7 @@ fn all(loader: LoaderBuilder<BoxIter<Element>>) -> Vec<Vec<Vec<i32>>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.div_ceil(2), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.div_ceil(8), ..ProptestConfig::default() })]
 
     /// Runs with any threads, parts, keys and resumes equal one run on one thread. An edit changes no batch before it.
     #[test]

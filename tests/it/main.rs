@@ -8,6 +8,7 @@ mod device;
 mod differences;
 mod edits;
 mod edits_mix;
+mod edits_running;
 mod examples;
 mod failed_elements;
 mod fixtures;

@@ -18,7 +18,7 @@ use self::keys::KeysOfPlan;
 use crate::cli::progress::Counter;
 use crate::cli::{OUTPUT, Outcome, examples, output};
 use crate::cx::Recorder;
-use crate::dataset::iter::edited_mix;
+use crate::dataset::iter::edited_stages;
 use crate::dataset::{IterDataset, RunContents, SourceOfRun, Stage};
 use crate::edits::RunEdits;
 use crate::element::Element;
@@ -186,7 +186,7 @@ fn plan<D: IterDataset<Item = Element>>(
     let recorder = Recorder::without_records(pipeline.count());
     let keys = Arc::new(keys);
     let run = Runtime::new(Executor::Inline, Some(recorder.clone()))?;
-    let edits = Arc::new(RunEdits::new(settings.edits.clone(), edited_mix(pipeline, &settings.edits)?));
+    let edits = Arc::new(RunEdits::new(settings.edits.clone(), edited_stages(pipeline, &settings.edits)?));
     let run = run.with_keys(Some(keys.clone() as Arc<dyn KeySource>)).with_edits(edits);
     let mut contents = RunContents::plan(dataset, run, counts_as_tokens, settings.balance.cost.clone())?;
     let (mut counts, mut records) = (Counts::default(), Vec::new());

@@ -17,6 +17,7 @@ use crate::dataset::run::evaluate::Gather;
 use crate::dataset::run::evaluate::StackInto;
 use crate::dataset::run::opaque::{debug_name, debug_with_parent};
 use crate::dataset::stage::{Role, Stage, stage_after};
+use crate::edits::BatchSize;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 use crate::element::Element;
 use crate::error::{Error, Result};
@@ -87,13 +88,18 @@ impl<M> Batching<M> {
         Memory::elements(Held::AtMost(self.size as u64), Held::AtMost(1))
     }
 
-    /// Makes a batch of one or more `items`. The report counts it for the stage.
-    pub(in crate::dataset) fn make<T>(&self, items: Vec<T>, cx: &mut Cx) -> Result<M::Batch>
+    /// Returns the size of the batches in a pass of `run`.
+    pub(in crate::dataset) fn size_in(&self, run: &Runtime) -> BatchSize {
+        BatchSize::new(run.edits(), run.id_of(self.stage), self.size)
+    }
+
+    /// Makes a batch of one or more `items`, at most `size`. The report counts it for the stage.
+    pub(in crate::dataset) fn make<T>(&self, items: Vec<T>, size: usize, cx: &mut Cx) -> Result<M::Batch>
     where
         M: MakeBatch<T>,
     {
         let bytes = self.make.nbytes(&items);
-        self.counted(bytes, cx, || self.make.make(items, self.size))
+        self.counted(bytes, cx, || self.make.make(items, size))
     }
 
     /// Calls `make`, and counts its batch and `bytes` for the stage.
@@ -117,26 +123,27 @@ impl<M> Batching<M> {
         &self,
         items: Vec<Option<T>>,
         like: Option<&T>,
+        size: usize,
         cx: &mut Cx,
     ) -> Result<M::Batch>
     where
         M: MakeBatch<T>,
     {
         let bytes: usize = items.iter().flatten().map(|item| self.make.nbytes(std::slice::from_ref(item))).sum();
-        self.counted(bytes, cx, || self.make.make_padded(items, like, self.size))
+        self.counted(bytes, cx, || self.make.make_padded(items, like, size))
     }
 
     /// Returns the next batch, if `parent` writes batches in place. Leaves out an incomplete last batch if the
     /// remainder is dropped.
-    fn next_of<I: DatasetIterator>(&self, parent: &mut I, cx: &mut Cx) -> Option<Result<Option<M::Batch>>>
+    fn next_of<I: DatasetIterator>(&self, parent: &mut I, size: usize, cx: &mut Cx) -> Option<Result<Option<M::Batch>>>
     where
         M: MakeBatch<I::Item>,
     {
-        let batch = match self.make.next_of(parent, self.size, cx)? {
+        let batch = match self.make.next_of(parent, size, cx)? {
             Ok(batch) => batch,
             Err(error) => return Some(Err(error)),
         };
-        let batch = batch.filter(|batch| batch.len == self.size || self.remainder != Remainder::Drop);
+        let batch = batch.filter(|batch| batch.len == size || self.remainder != Remainder::Drop);
         if let Some(batch) = &batch {
             cx.produced(self.stage, 1, batch.bytes as u64);
         }
@@ -156,7 +163,7 @@ impl<T: 'static, M: MakeBatch<T>> Gather<T> for Batching<M> {
     }
 
     fn gather(&self, items: Vec<T>, cx: &mut Cx) -> Result<M::Batch> {
-        self.make(items, cx)
+        self.make(items, self.size, cx)
     }
 
     fn of_columns<D: MapDataset<Item = T>>(&self, dataset: &D, indices: Range<u64>, cx: &mut Cx) -> Option<M::Batch> {
@@ -232,6 +239,7 @@ impl<D: IterDataset, M: MakeBatch<D::Item>> IterDataset for IterBatch<D, M> {
         Ok(IterBatchIter {
             start: parent.state(),
             parent,
+            size: self.batching.size_in(run),
             batching: self.batching.clone(),
             items: Vec::new(),
             interrupted: false,
@@ -248,6 +256,7 @@ impl<D: IterDataset, M: MakeBatch<D::Item>> IterDataset for IterBatch<D, M> {
 pub struct IterBatchIter<I: DatasetIterator, M> {
     parent: I,
     batching: Arc<Batching<M>>,
+    size: BatchSize,
     /// Elements of the unfinished batch. They stay here after an error of the parent.
     items: Vec<I::Item>,
     /// True if the parent failed while it wrote a batch in place. The parent then holds the batch.
@@ -257,10 +266,10 @@ pub struct IterBatchIter<I: DatasetIterator, M> {
 }
 
 impl<I: DatasetIterator, M: MakeBatch<I::Item>> IterBatchIter<I, M> {
-    fn close(&mut self, cx: &mut Cx) -> Result<Option<M::Batch>> {
+    fn close(&mut self, size: usize, cx: &mut Cx) -> Result<Option<M::Batch>> {
         let room = Vec::with_capacity(self.items.len());
         let items = std::mem::replace(&mut self.items, room);
-        self.batching.make(items, cx).map(Some)
+        self.batching.make(items, size, cx).map(Some)
     }
 }
 
@@ -269,25 +278,26 @@ impl<I: DatasetIterator<Item: Send>, M: MakeBatch<I::Item>> DatasetIterator for 
     type State = I::State;
 
     fn next(&mut self, cx: &mut Cx) -> Result<Option<M::Batch>> {
+        let size = self.size.now(cx);
         if self.items.is_empty() {
             if !self.interrupted {
                 self.start = self.parent.state();
             }
-            if let Some(batch) = self.batching.next_of(&mut self.parent, cx) {
+            if let Some(batch) = self.batching.next_of(&mut self.parent, size, cx) {
                 self.interrupted = batch.is_err();
                 return batch;
             }
         }
         while let Some(element) = self.parent.next(cx)? {
             self.items.push(element);
-            if self.items.len() >= self.batching.size {
-                return self.close(cx);
+            if self.items.len() >= size {
+                return self.close(size, cx);
             }
         }
         if self.batching.remainder == Remainder::Drop {
             self.items.clear();
         }
-        if self.items.is_empty() { Ok(None) } else { self.close(cx) }
+        if self.items.is_empty() { Ok(None) } else { self.close(size, cx) }
     }
 
     fn state(&self) -> I::State {

@@ -12,6 +12,7 @@ mod cut_stream;
 mod dataset;
 mod dealt;
 mod each;
+mod edited;
 mod fan;
 mod flat_map;
 mod flow;
@@ -50,6 +51,7 @@ pub use self::dealt::{BatchPlan, Dealt, PartPass, PartPassOf};
 pub(crate) use self::dealt::{keyed_by, lanes_of};
 pub(crate) use self::dealt::{keys_help, left_out, not_by_lanes, note_keys, plan_in_words, unmade, without_plan};
 pub use self::each::{Counter, InOrder, IterMapped, IterMappedIter, Keep, Position};
+pub(crate) use self::edited::edited_stages;
 pub use self::fan::{FanFn, FanOut, FanState, FanStream, FanStreamIter};
 pub use self::flat_map::{FlatMapFlow, FlatMapState, IterFlatMap, IterFlatMapIter, IterTryFlatMap};
 pub use self::flow::{Flow, Flowing, Parted, PartedBy, Start};
@@ -64,7 +66,6 @@ pub(crate) use self::map_with_index::ENUMERATE;
 pub use self::map_with_index::{
     CounterState, IterEnumerate, IterMapWithIndex, IterTryMapWithIndex, Numbered, NumberedFn, TryNumberedFn,
 };
-pub(crate) use self::mix::edited_mix;
 pub use self::mix::{Effective, IterMix, IterMixIter, MixOrigin, MixProgress, MixState, WeightedTurns, mix};
 pub use self::open_lane::{Lanes, MadeLanes, OpenLane};
 pub use self::pass::{InPlace, NextStacked};

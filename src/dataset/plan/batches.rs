@@ -9,7 +9,7 @@ use super::{Census, Make, Plan, PlanPass, PlannedBatch, PlannedRows, Recipe};
 use crate::cx::Cx;
 use crate::dataset::Remainder;
 use crate::dataset::iter::{BatchPlan, Batching, DatasetIterator, Dealt, MakeBatch, PartPass, Position};
-use crate::edits::BatchNumbers;
+use crate::edits::{BatchNumbers, BatchSize};
 use crate::error::{Error, Result};
 use crate::exec::{Failed, Runtime};
 use crate::part::{Part, RowNumbers};
@@ -42,7 +42,8 @@ pub(crate) trait PlanBatches<T>: Send {
     ) -> Result<Option<PlannedOwn<Self::About>>>;
 
     /// Returns the number of rows in a batch with this number of planned rows: more if the batch is padded.
-    fn made(&self, planned: usize) -> usize {
+    fn made(&self, planned: usize, about: &Self::About) -> usize {
+        let _ = about;
         planned
     }
 
@@ -157,7 +158,8 @@ impl<M> Batching<M> {
         let rows = part.rows(self.size)?;
         let own = if rows.is_empty() { None } else { self.of_rows::<T>(rows.len()) };
         if own.is_none() && run.plans_only().is_some() {
-            return Ok(Some(pass_over_plan(plan, OfSize { batching: self.clone(), own, rows }, None, run)));
+            let batches = OfSize { batching: self.clone(), size: self.size_in(run), own, part: part.clone() };
+            return Ok(Some(pass_over_plan(plan, batches, None, run)));
         }
         let Some(own) = own else {
             let place = self.stage.0 as usize;
@@ -171,7 +173,8 @@ impl<M> Batching<M> {
         if run.failed().pads() && plan.single && !own.says_padding() {
             return Err(no_mask());
         }
-        Ok(Some(pass_over_plan(plan, OfSize { batching: self.clone(), own: Some(own), rows }, deal, run)))
+        let batches = OfSize { batching: self.clone(), size: self.size_in(run), own: Some(own), part: part.clone() };
+        Ok(Some(pass_over_plan(plan, batches, deal, run)))
     }
 }
 
@@ -182,36 +185,39 @@ fn no_mask() -> Error {
         .help("write a mask (`batch_masked`, or `remainder: pad`), pack rows, or set `on_failed_element: error`")
 }
 
-/// Batches of a fixed number of elements.
+/// Batches of a number of elements, which edits may change.
 struct OfSize<M> {
     batching: Arc<Batching<M>>,
+    size: BatchSize,
     /// Rules for batches of the part's rows alone; `None` if a function makes batches, and only plans are requested.
     own: Option<Batching<M>>,
-    rows: RowNumbers,
+    part: Part,
 }
 
 impl<T, M: MakeBatch<T>> PlanBatches<T> for OfSize<M> {
     type Batch = M::Batch;
-    type About = ();
+    /// The size of a whole batch.
+    type About = usize;
 
     fn plan<S: Position>(
         &mut self,
         pass: &mut PlanPass<S>,
         rows: &mut PlannedRows,
         cx: &mut Cx,
-    ) -> Result<Option<PlannedOwn<()>>> {
-        let size = self.batching.size;
+    ) -> Result<Option<PlannedOwn<usize>>> {
+        let size = self.size.now(cx);
         rows.fill(size, pass, cx)?;
         let is_short = rows.len() < size;
         if rows.len() == 0 || (is_short && self.batching.remainder == Remainder::Drop) {
             rows.clear();
             return Ok(None);
         }
-        Ok(Some(((!is_short).then(|| self.rows.clone()), ())))
+        let own = if is_short { None } else { Some(self.part.rows(size)?) };
+        Ok(Some((own, size)))
     }
 
-    fn made(&self, planned: usize) -> usize {
-        if self.batching.says_padding::<T>() { self.batching.size } else { planned }
+    fn made(&self, planned: usize, size: &usize) -> usize {
+        if self.batching.says_padding::<T>() { *size } else { planned }
     }
 
     fn make(
@@ -219,13 +225,16 @@ impl<T, M: MakeBatch<T>> PlanBatches<T> for OfSize<M> {
         rows: Vec<Option<T>>,
         like: Option<&T>,
         own: Option<&RowNumbers>,
-        (): &(),
+        size: &usize,
         cx: &mut Cx,
     ) -> Result<M::Batch> {
-        let batching = self.own.as_ref().filter(|_| own.is_some()).unwrap_or(&self.batching);
+        let (batching, size) = match (own, &self.own) {
+            (Some(rows), Some(own)) => (own, rows.len()),
+            _ => (&*self.batching, *size),
+        };
         match rows.iter().all(Option::is_some) {
-            true => batching.make(rows.into_iter().flatten().collect(), cx),
-            false => batching.make_padded(rows, like, cx),
+            true => batching.make(rows.into_iter().flatten().collect(), size, cx),
+            false => batching.make_padded(rows, like, size, cx),
         }
     }
 }
@@ -294,13 +303,11 @@ where
         let (batches, pass, open) = (&mut self.batches, &mut self.plan.pass, &mut self.open);
         let planned = cx.planning(|cx| batches.plan(pass, open, cx))?;
         self.state = self.plan.pass.state();
-        if planned.is_none() {
-            return Ok(None);
-        }
+        let Some((_, about)) = planned else { return Ok(None) };
         let Some(census) = &self.census else {
             return PlannedBatch::new(std::mem::take(&mut self.open), &*self.plan.make, spans).map(Some);
         };
-        let counted = census.count(&self.open, self.batches.made(self.open.len()), &*self.plan.make);
+        let counted = census.count(&self.open, self.batches.made(self.open.len(), &about), &*self.plan.make);
         self.open.clear();
         Ok(Some(PlannedBatch::counted(counted?)))
     }

@@ -232,6 +232,11 @@ impl<D: MapDataset<Item: Send + 'static> + 'static, G: Gather<D::Item>> Prefix<D
         self.roots.regroup(first);
     }
 
+    /// Ends the groups: all later elements are read one by one.
+    pub(in crate::dataset) fn ungroup(&mut self) {
+        self.roots.regroup(u64::MAX);
+    }
+
     /// Returns the index that is read next.
     pub(in crate::dataset) fn position(&self) -> u64 {
         self.roots.position()

@@ -103,9 +103,10 @@ impl<I: DatasetIterator<Item: Send + 'static>, W: Work<I::Item>> Chunked<I, W> {
         at.unwrap_or_else(|| self.parent.state())
     }
 
-    /// Returns true if elements were read ahead before the last change of a mix took effect, and must be read again.
+    /// Returns true if elements or the end were read ahead before the last edit took effect, and must be read again.
     pub(super) fn is_stale(&self, cx: &Cx) -> bool {
-        self.ahead.as_ref().is_some_and(|ahead| ahead.changes != cx.changes() && !ahead.pending.is_empty())
+        let has_read = |ahead: &Ahead<I, W>| !ahead.pending.is_empty() || ahead.stop.is_some();
+        self.ahead.as_ref().is_some_and(|ahead| ahead.changes != cx.changes() && has_read(ahead))
     }
 
     /// Moves the parent to a position. Discards elements that were read ahead.

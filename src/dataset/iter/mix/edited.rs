@@ -14,20 +14,23 @@ use crate::rng::{Row, TokenTurns, Turns};
 /// The edits of a mix in a pass.
 pub(super) struct Edited {
     edits: Arc<RunEdits>,
+    /// The stage id of the mix.
+    stage: usize,
     /// Weights without edits.
     base: Arc<[Row]>,
     /// Number of rows of `base` whose weights are rounded as in Grain.
     rounded: usize,
+    /// True if edits change this mix.
+    pub(super) is_active: bool,
     /// Number of changes that have taken effect in this pass.
     pub(super) seen: u64,
 }
 
 impl Edited {
-    /// Returns the edits of the mix `stage` with the weights `base`. Returns `None` if no edit changes this mix.
-    pub(super) fn of(run: &Runtime, stage: StageId, base: &Arc<[Row]>, rounded: usize) -> Option<Self> {
-        let edits = run.edits();
-        let is_of = edits.is_of(run.id_of(stage));
-        is_of.then(|| Self { edits: edits.clone(), base: base.clone(), rounded, seen: 0 })
+    /// Creates the edits of the mix `stage` with the weights `base`.
+    pub(super) fn new(run: &Runtime, stage: StageId, base: &Arc<[Row]>, rounded: usize) -> Self {
+        let (edits, stage, base) = (run.edits().clone(), run.id_of(stage), base.clone());
+        Self { is_active: edits.is_of(stage), edits, stage, base, rounded, seen: 0 }
     }
 
     /// Replaces the weights of `turns` by the weights with all edits so far. A restore or a move must follow.
@@ -35,13 +38,17 @@ impl Edited {
     /// # Errors
     /// As [`RunEdits::rows`], and errors of the weights.
     pub(super) fn renew(&mut self, turns: &mut Counted, changes: u64) -> Result<()> {
+        self.seen = changes;
+        self.is_active = self.edits.is_of(self.stage);
+        if !self.is_active {
+            return Ok(());
+        }
         let (rows, keeps_first) = self.edits.rows(&self.base)?;
         let rows: Arc<[Row]> = rows.into();
         match turns {
             Counted::Elements(turns) => *turns = Turns::new(rows, if keeps_first { self.rounded } else { 0 })?,
             Counted::Tokens(turns, _) => *turns = TokenTurns::new(rows)?,
         }
-        self.seen = changes;
         Ok(())
     }
 }

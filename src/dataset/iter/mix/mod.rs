@@ -167,7 +167,7 @@ impl WeightedTurns {
         self.check_budget(parents.len())?;
         let rows: Arc<[Row]> = self.rows(parents.len())?.into();
         let rounded = usize::from(matches!(self.weights, Weights::LikeGrain(_)));
-        let edited = Edited::of(run, stage, &rows, rounded);
+        let edited = Edited::new(run, stage, &rows, rounded);
         let turns = match &self.column {
             Some(column) => Counted::Tokens(TokenTurns::new(rows)?, column.as_str().into()),
             None => Counted::Elements(Turns::new(rows, rounded)?),
@@ -178,8 +178,7 @@ impl WeightedTurns {
         };
         let limits = (0..parents.len()).map(|which| self.budget.get(&which).copied());
         let ends = Ends::new(self.at_end, limits.collect(), &parents);
-        let pass = IterMixIter::new(parents, turns, ends, entries, self.is_plain(), stage);
-        Ok(pass.edited(edited))
+        Ok(IterMixIter::new(parents, turns, ends, entries, self.is_plain(), (stage, edited)))
     }
 }
 

@@ -24,8 +24,8 @@ pub struct IterMixIter<I: DatasetIterator> {
     /// The last stage id of each parent, by which the report counts its elements.
     lasts: Box<[usize]>,
     stage: StageId,
-    /// Edits of the weights, if there are any.
-    edited: Option<Box<Edited>>,
+    /// Edits of the weights.
+    edited: Box<Edited>,
 }
 
 /// Turns of parents, by the unit of weights.
@@ -74,21 +74,16 @@ impl<I: DatasetIterator> IterMixIter<I> {
         ends: Ends<I::State>,
         entries: Entries,
         is_plain: bool,
-        stage: StageId,
+        (stage, edited): (StageId, Edited),
     ) -> Self {
         let lasts = parents.last_stages(stage.index()).into();
-        Self { parents, turns, ends, entries, stop: false, is_plain, lasts, stage, edited: None }
-    }
-
-    /// Adds the edits of the weights.
-    pub(super) fn edited(self, edited: Option<Edited>) -> Self {
-        Self { edited: edited.map(Box::new), ..self }
+        Self { parents, turns, ends, entries, stop: false, is_plain, lasts, stage, edited: Box::new(edited) }
     }
 
     /// Applies the changes of the weights that have taken effect.
     #[cold]
     fn renew(&mut self, cx: &Cx) -> Result<()> {
-        let Some(edited) = &mut self.edited else { return Ok(()) };
+        let edited = &mut self.edited;
         match &mut self.turns {
             Counted::Elements(turns) => {
                 let (position, origin) = (turns.position(), turns.origin());
@@ -251,7 +246,7 @@ impl<I: DatasetIterator<Item: 'static>> DatasetIterator for IterMixIter<I> {
     type State = MixState<I::State>;
 
     fn next(&mut self, cx: &mut Cx) -> Result<Option<I::Item>> {
-        if self.edited.as_ref().is_some_and(|edited| edited.seen != cx.changes()) {
+        if self.edited.seen != cx.changes() {
             self.renew(cx).map_err(|error| cx.blame(self.stage, "mix", error))?;
         }
         while !self.stop {
@@ -273,12 +268,12 @@ impl<I: DatasetIterator<Item: 'static>> DatasetIterator for IterMixIter<I> {
                 counts.tokens += tokens;
             }
             cx.produced(self.stage, 1, 0);
-            if self.edited.is_some() {
+            if self.edited.is_active {
                 cx.note_read(self.position());
             }
             return Ok(Some(element));
         }
-        if self.edited.is_some() {
+        if self.edited.is_active {
             // The end was read with the weights at this position, so later edits do not change it.
             cx.note_read(self.position().saturating_add(1));
         }
@@ -295,10 +290,9 @@ impl<I: DatasetIterator<Item: 'static>> DatasetIterator for IterMixIter<I> {
         let progress = progress.map_or_else(MixProgress::default, |progress| *progress);
         // Parents without a weight before this position may have joined the mix.
         let least = if self.entries.is_empty() { self.parents.len() } else { self.entries.present(index) };
-        if let Some(edited) = &mut self.edited {
-            edited.renew(&mut self.turns, cx.changes()).map_err(|error| cx.blame(self.stage, "mix", error))?;
-            cx.note_read(index);
-        }
+        let renewed = self.edited.renew(&mut self.turns, cx.changes());
+        renewed.map_err(|error| cx.blame(self.stage, "mix", error))?;
+        cx.note_read(index);
         let restored =
             self.restore_turns(index, progress).and_then(|()| self.parents.restore_first(parents, least, cx));
         restored.map_err(|error| cx.blame(self.stage, "mix", error))?;

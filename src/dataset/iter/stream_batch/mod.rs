@@ -18,6 +18,7 @@ use crate::dataset::run::opaque::{debug_name, debug_with_parent};
 use crate::dataset::run::prefix::{Prefix, StreamState};
 use crate::dataset::run::skipping::BadRecords;
 use crate::dataset::stage::{Role, Stage};
+use crate::edits::BatchSize;
 use crate::element::{Element, Stack};
 use crate::error::Result;
 use crate::exec::Runtime;
@@ -146,13 +147,14 @@ where
         let Stream { dataset, options, stage } = &self.parent;
         let gather = Some(&self.batching).filter(|_| self.is_by_index());
         let prefix = Prefix::new(Roots::new(dataset.clone(), gather, run, *stage)?, *options).recording(run, *stage);
-        let batching = self.batching.clone();
-        Ok(StreamBatchIter { start: prefix.state(), prefix, batching, items: Vec::new(), border: *stage })
+        let (batching, sizes) = (self.batching.clone(), self.batching.size_in(run));
+        let (start, size) = (prefix.state(), batching.size);
+        Ok(StreamBatchIter { start, prefix, batching, sizes, size, items: Vec::new(), border: *stage })
     }
 
     fn iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<PartPassOf<Self>>> {
         if self.is_by_index() && !run.has_census() {
-            if run.plans_only().is_some() {
+            if run.plans_only().is_some() || run.edits().sizes_of(run.id_of(self.batching.stage)) {
                 return self.batching.of_plan(self.parent.plan_indices(run)?, run, part);
             }
             return match (run.deal().balance(), run.failed().pads() && !run.is_serving()) {
@@ -170,6 +172,9 @@ where
 pub struct StreamBatchIter<D: MapDataset<Item: 'static>, M: MakeBatch<D::Item>> {
     prefix: Prefix<D, Batching<M>>,
     batching: Arc<Batching<M>>,
+    sizes: BatchSize,
+    /// Size of the present batch.
+    size: usize,
     /// Elements of the unfinished batch. They stay here after an error.
     items: Vec<D::Item>,
     /// The stream's position before the first element of the current batch.
@@ -188,8 +193,8 @@ where
         let next = self.prefix.next(cx, |_| false);
         let held = self.items.len() + usize::from(matches!(next, Ok(Some(_))));
         if next.is_err() || self.prefix.position() != expected {
-            let held = if held >= self.batching.size { 0 } else { held };
-            self.prefix.regroup(self.batching.size.max(1) as u64, held as u64);
+            let held = if held >= self.size { 0 } else { held };
+            self.regroup(held);
         }
         let next = next?;
         if next.is_some() {
@@ -198,10 +203,18 @@ where
         Ok(next)
     }
 
+    /// Sets the start of the groups that other threads stack. After an edit of the batch size there are none.
+    fn regroup(&mut self, held: usize) {
+        match self.size == self.batching.size {
+            true => self.prefix.regroup(self.size.max(1) as u64, held as u64),
+            false => self.prefix.ungroup(),
+        }
+    }
+
     fn close(&mut self, cx: &mut Cx) -> Result<Option<M::Batch>> {
         let room = Vec::with_capacity(self.items.len());
         let items = std::mem::replace(&mut self.items, room);
-        self.batching.make(items, cx).map(Some)
+        self.batching.make(items, self.size, cx).map(Some)
     }
 }
 
@@ -214,6 +227,11 @@ where
     type State = StreamState;
 
     fn next(&mut self, cx: &mut Cx) -> Result<Option<M::Batch>> {
+        let size = self.sizes.now(cx);
+        if size != self.size {
+            self.size = size;
+            self.regroup(self.items.len());
+        }
         if self.items.is_empty() {
             if let Some((batch, elements)) = self.prefix.next_group(cx) {
                 cx.produced(self.border, elements, 0);
@@ -222,14 +240,14 @@ where
             self.start = self.prefix.state();
         }
         loop {
-            let missing = self.batching.size.saturating_sub(self.items.len());
+            let missing = self.size.saturating_sub(self.items.len());
             let run = self.prefix.next_run(missing, &mut self.items, cx);
             cx.produced(self.border, run as u64, 0);
             if run == 0 {
                 let Some(element) = self.next_item(cx)? else { break };
                 self.items.push(element);
             }
-            if self.items.len() >= self.batching.size {
+            if self.items.len() >= self.size {
                 return self.close(cx);
             }
         }
@@ -246,7 +264,7 @@ where
     fn restore(&mut self, state: StreamState, cx: &mut Cx) -> Result<()> {
         self.items.clear();
         self.prefix.restore(state).map_err(|e| cx.blame(self.border, "to_iter", e))?;
-        self.prefix.regroup(self.batching.size.max(1) as u64, 0);
+        self.regroup(0);
         Ok(())
     }
 }

@@ -12,6 +12,7 @@ use crate::dataset::iter::{DatasetIterator, IterDataset};
 use crate::dataset::map::{MapDataset, Order, Ordered};
 use crate::dataset::run::chunks::Roots;
 use crate::dataset::run::prefix::{Prefix, StreamState};
+use crate::edits::BatchSize;
 use crate::error::Result;
 use crate::exec::Runtime;
 use crate::part::{Part, RowNumbers};
@@ -131,7 +132,10 @@ where
         let parent = &self.parent;
         let dataset = Arc::new(BoxMap::new(Ordered::new(parent.dataset.clone(), |_| order.clone())));
         let prefix = Prefix::new(Roots::new(dataset, Some(&batching), &run_of_part, parent.stage)?, parent.options);
-        let own = StreamBatchIter { start: prefix.state(), prefix, batching, items: Vec::new(), border: parent.stage };
+        let (start, size) = (prefix.state(), batching.size);
+        // No edit changes the sizes of these batches: a plan makes such batches.
+        let sizes = BatchSize::new(&Arc::default(), 0, size);
+        let own = StreamBatchIter { start, prefix, batching, sizes, size, items: Vec::new(), border: parent.stage };
         let whole = parent.dataset.len() / order.batch * order.batch;
         Ok(Some(Box::new(PartPass { own, order, rows, all: self.iter(run)?, reads_all: false, whole })))
     }
