@@ -8,6 +8,7 @@ use serde::{Serialize, Serializer};
 
 use super::node::{Records, Work, address};
 use super::plan::{PlannedBatch, Span};
+use super::routes::{NO_ROUTE, Route};
 use super::run::upcoming::{Found, Upcoming};
 use super::stage::Stage;
 use crate::cx::ElementId;
@@ -55,6 +56,9 @@ pub struct Segment {
 fn pair<S: Serializer>(range: &Option<Range<u64>>, serializer: S) -> Result<S::Ok, S::Error> {
     range.as_ref().map(|range| [range.start, range.end]).serialize(serializer)
 }
+
+/// Records of a pipeline: the stage id of a source, and the number of the record in the source.
+pub(crate) type RecordSet = HashSet<(usize, u64)>;
 
 /// Finds the records of planned rows of a pipeline. Reads nothing.
 pub(crate) struct Tracer<'a> {
@@ -120,17 +124,29 @@ impl<'a> Tracer<'a> {
         if batch.is_element {
             return batch.rows.recipe(0).iter().flat_map(|member| self.rows_of_element(member.id)).collect();
         }
-        let mut rows = Vec::with_capacity(batch.rows.len());
-        for row in 0..batch.rows.len() {
-            let spans = batch.spans.get(row).and_then(Option::as_deref).unwrap_or_default();
-            let members = batch.rows.recipe(row);
-            let segments = members.iter().enumerate().flat_map(|(at, member)| {
-                let found = self.found(member.id).into_iter();
-                found.filter_map(move |found| self.segment(found, member.id, spans.get(at)))
-            });
-            rows.push(Lineage { row: row as u64, segments: segments.collect() });
+        (0..batch.rows.len()).map(|row| self.row(batch, row)).collect()
+    }
+
+    fn row(&self, batch: &PlannedBatch, row: usize) -> Lineage {
+        let spans = batch.spans.get(row).and_then(Option::as_deref).unwrap_or_default();
+        let members = batch.rows.recipe(row);
+        let segments = members.iter().enumerate().flat_map(|(at, member)| {
+            let found = self.found(member.id).into_iter();
+            found.filter_map(move |found| self.segment(found, member.id, spans.get(at)))
+        });
+        Lineage { row: row as u64, segments: segments.collect() }
+    }
+
+    /// Returns the lineage of the rows of a planned batch that have one of `records`.
+    pub(crate) fn rows_with(&self, batch: &PlannedBatch, records: &RecordSet) -> Vec<Lineage> {
+        if batch.is_element {
+            return self.rows(batch);
         }
-        rows
+        let mut rows: Vec<usize> =
+            self.members(batch, records).into_iter().map(|member| batch.rows.row_of(member)).collect();
+        rows.sort_unstable();
+        rows.dedup();
+        rows.into_iter().map(|row| self.row(batch, row)).collect()
     }
 
     /// Returns the rows of an element that is delivered alone. A batch of the prefix has several rows.
@@ -147,18 +163,53 @@ impl<'a> Tracer<'a> {
         rows
     }
 
-    /// Returns true if a planned batch has one of `records`: the stage id of a source, and a record's number in the source.
-    pub(crate) fn has(&self, batch: &PlannedBatch, records: &HashSet<(usize, u64)>) -> bool {
-        let ids = batch.rows.ids();
-        (0..).zip(&self.prefixes).any(|(border, prefix)| {
-            let indices: Vec<u64> = ids.iter().filter(|id| id.border == border).map(|id| id.index).collect();
+    /// Returns true if a planned batch has one of `records`.
+    pub(crate) fn has(&self, batch: &PlannedBatch, records: &RecordSet) -> bool {
+        !self.members(batch, records).is_empty()
+    }
+
+    /// Returns the members of a planned batch that have one of `records`.
+    fn members(&self, batch: &PlannedBatch, records: &RecordSet) -> Vec<usize> {
+        let (ids, mut members) = (batch.rows.ids(), Vec::new());
+        for (border, prefix) in (0..).zip(&self.prefixes) {
+            let of_border = ids.iter().enumerate().filter(|(_, id)| id.border == border);
+            let (places, indices): (Vec<usize>, Vec<u64>) = of_border.map(|(member, id)| (member, id.index)).unzip();
             let found = Upcoming::follow(&indices, |next| prefix.will_read(next));
-            let is_one = |found: &Found| {
+            let is_one = |found: &&Found| {
                 let mut stages = self.sources.iter().filter(|source| source.address == found.source);
                 stages.any(|source| records.contains(&(source.stage, found.record)))
             };
-            found.iter().any(is_one)
-        })
+            // A batch of the prefix has several records, which have no numbers of their own.
+            let member = |found: &Found| places.get(found.place as usize).copied();
+            members.extend(found.iter().filter(is_one).filter_map(member));
+        }
+        members
+    }
+
+    /// Returns the number of borders.
+    pub(crate) fn borders(&self) -> usize {
+        self.prefixes.len()
+    }
+
+    /// Returns all indices at which `records` come, as border and index. The indices of each border are below its limit in
+    /// `limits`.
+    ///
+    /// # Errors
+    /// The reason if the indices are unknown.
+    pub(crate) fn indices(&self, records: &RecordSet, limits: &[u64]) -> Result<Vec<(usize, u64)>, &'static str> {
+        let mut indices = Vec::new();
+        for ((border, prefix), limit) in self.prefixes.iter().enumerate().zip(limits) {
+            let routes = Route::all(*prefix).ok_or(NO_ROUTE)?;
+            for source in &self.sources {
+                let records = || records.iter().filter(|(stage, _)| *stage == source.stage).map(|(_, record)| *record);
+                for route in routes.iter().filter(|route| route.source == source.address) {
+                    let mut found = Vec::new();
+                    records().try_for_each(|record| route.indices(record, *limit, &mut found)).ok_or(NO_ROUTE)?;
+                    indices.extend(found.into_iter().map(|index| (border, index)));
+                }
+            }
+        }
+        Ok(indices)
     }
 
     /// Returns the source, by its stage id, and the number there of record `record` of a file, whose path ends in `file`.

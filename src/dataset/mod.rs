@@ -22,6 +22,7 @@ mod node;
 pub mod plan;
 mod records;
 pub(crate) mod remainder;
+mod routes;
 pub(crate) mod run;
 mod sample;
 mod seeds;
@@ -37,11 +38,13 @@ pub use estimate::{StageMemory, estimate};
 pub use facts::Facts;
 #[doc(hidden)]
 pub use iter::{DatasetIterator, IterDataset, IterDatasetExt};
-pub(crate) use lineage::Tracer;
 pub use lineage::{Lineage, Segment};
+pub(crate) use lineage::{RecordSet, Tracer};
 #[doc(hidden)]
 pub use map::{MapDataset, MapDatasetExt};
 pub use memory::{Held, Memory, Sample};
+#[doc(hidden)]
+pub use node::{Comes, Period};
 pub use node::{Describe, Indices, Moves, Node, Reads, Records, Sampled, Work};
 pub(crate) use plan::{PlannedBatch, PlannedPass, RunContents};
 pub(crate) use records::suspect_in;

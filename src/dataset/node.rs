@@ -197,6 +197,27 @@ pub trait Moves {
         None
     }
 
+    /// Returns the index of the element that is made of element `index` of parent number `parent`.
+    #[doc(hidden)]
+    fn comes_to(&self, parent: usize, index: u64) -> Comes {
+        let _ = (parent, index);
+        Comes::Unknown
+    }
+
+    /// Returns an index at or before all elements that are made of elements of parent number `parent` from `index` on, if one
+    /// is known.
+    #[doc(hidden)]
+    fn lower(&self, parent: usize, index: u64) -> Option<u64> {
+        if let Comes::At(index) = self.comes_to(parent, index) { Some(index) } else { None }
+    }
+
+    /// Returns the lengths of the first epochs, if each epoch has the elements of the first. [`comes_to`](Self::comes_to) then
+    /// returns indices of the first epoch.
+    #[doc(hidden)]
+    fn period(&self) -> Option<Period> {
+        None
+    }
+
     /// Returns the runs of elements that the source fetches or decodes together; `None` if elements are not in the
     /// source's order. Orders of blocks move each run as a unit.
     fn blocks(&self) -> Option<Blocks> {
@@ -207,6 +228,34 @@ pub trait Moves {
     #[doc(hidden)]
     fn listed(&self, indices: std::ops::Range<u64>) -> Option<Vec<u64>> {
         None
+    }
+}
+
+/// The index of an element that is made of an element of a parent.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comes {
+    /// At this index alone.
+    At(u64),
+    /// At no index.
+    Never,
+    /// At unknown indices, or at several.
+    Unknown,
+}
+
+/// The first epochs of a stage each of whose epochs equals the first.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Period {
+    /// Number of elements of the parent that are read.
+    pub parent: u64,
+    /// Length of an epoch.
+    pub len: u64,
+}
+
+impl From<Option<u64>> for Comes {
+    fn from(index: Option<u64>) -> Self {
+        index.map_or(Self::Never, Self::At)
     }
 }
 

@@ -97,7 +97,7 @@ fn read_by(stream: &dyn Stage, stage: StageId) -> Option<&dyn Stage> {
 /// Returns the index of `record` in a random-access dataset, in read number `epoch` of its source, from 0: the inverse
 /// of [`record_of`]. Reads no data.
 ///
-/// Returns `None` if the record is left out, or if a stage cannot compute the index: stages that fan out, `mix`,
+/// Returns `None` if the record is left out, or if a stage cannot compute the index: stages that fan out,
 /// `select`, and custom stages without [`comes_at`](super::Moves::comes_at). If the record occurs several times, or an
 /// epoch is repeated unchanged, returns the first index.
 ///

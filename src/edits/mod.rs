@@ -7,6 +7,7 @@ mod sizes;
 mod steps;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -127,6 +128,11 @@ impl Edits {
             }
             None => Ok(()),
         }
+    }
+
+    /// Returns true if an edit changes the batches from one of `batches` on.
+    pub(crate) fn begin_in(&self, batches: Range<u64>) -> bool {
+        self.0.iter().any(|edit| batches.contains(&edit.at))
     }
 
     /// Returns the number of batches to leave out before batch `number` of the run.

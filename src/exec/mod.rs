@@ -3,6 +3,7 @@
 mod demand;
 mod failed;
 mod figures;
+mod plans_only;
 mod pool;
 pub(crate) mod remote;
 mod runtime;
@@ -15,5 +16,6 @@ pub use runtime::{Executor, Runtime};
 
 pub(crate) use demand::Demand;
 pub(crate) use failed::Failed;
+pub(crate) use plans_only::PlansOnly;
 pub(crate) use pool::{MOST_THREADS, Pool};
 pub(crate) use runtime::Engine;

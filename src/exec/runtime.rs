@@ -1,12 +1,12 @@
 use std::any::Any;
 use std::collections::HashMap;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use super::demand::Demand;
 use super::failed::Failed;
 use super::figures::WorkersReport;
+use super::plans_only::PlansOnly;
 use super::pool::Pool;
 #[cfg(all(feature = "workers", target_os = "linux"))]
 use super::remote::{Border, Remote, Served};
@@ -78,9 +78,8 @@ pub struct Runtime {
     deal: Arc<Deal>,
     edits: Arc<RunEdits>,
     failed: Arc<Failed>,
-    /// Present if passes over planned rows yield the plan of each batch and make no elements. The flag: whether plans
-    /// contain the cells of each member.
-    plans_only: Option<Arc<AtomicBool>>,
+    /// Present if passes over planned rows yield the plan of each batch and make no elements.
+    plans_only: Option<Arc<PlansOnly>>,
     base: usize,
     /// Share of each batch to evaluate, as (index, count), unless all is evaluated.
     share: Option<(u32, u32)>,
@@ -231,14 +230,13 @@ impl Runtime {
         &self.failed
     }
 
-    /// Makes passes over planned rows yield the plan of each batch, and make no elements. While the flag `spans` is
-    /// true, plans contain the cells of each member.
-    pub(crate) fn only_planning(self, spans: Arc<AtomicBool>) -> Self {
-        Self { plans_only: Some(spans), ..self }
+    /// Makes passes over planned rows yield the plan of each batch, and make no elements.
+    pub(crate) fn only_planning(self, plans: Arc<PlansOnly>) -> Self {
+        Self { plans_only: Some(plans), ..self }
     }
 
-    /// Returns the flag of [`only_planning`](Self::only_planning); `None` if elements are made.
-    pub(crate) fn plans_only(&self) -> Option<&Arc<AtomicBool>> {
+    /// Returns the settings of [`only_planning`](Self::only_planning); `None` if elements are made.
+    pub(crate) fn plans_only(&self) -> Option<&Arc<PlansOnly>> {
         self.plans_only.as_ref()
     }
 

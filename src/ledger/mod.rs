@@ -6,6 +6,7 @@
 
 mod audit;
 mod log;
+mod positions;
 mod replay;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ mod writer;
 
 pub use audit::{Audited, audit};
 pub use log::{Entry, Event, Line, Run, RunLog};
+pub(crate) use when::{Search, search};
 pub use when::{Seen, when};
 pub use which::{Step, which};
 pub(crate) use writer::{Batch, Ledger};

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use serde_json::Value as Json;
+
 use super::log::{Line, Run, RunLog};
+use super::positions::Positions;
 use crate::checkpoint::{Checkpoint, Identity};
 use crate::cx::Cx;
 use crate::dataset::iter::{DatasetIterator, edited_stages};
-use crate::dataset::{IterDataset, PlannedBatch, PlannedPass, Stage};
-use crate::edits::RunEdits;
+use crate::dataset::{IterDataset, PlannedBatch, PlannedPass, Stage, Tracer};
+use crate::edits::{Edits, RunEdits};
 use crate::error::{Error, Result};
 use crate::keys::KeySource;
 
@@ -26,6 +29,8 @@ pub(crate) struct Replay<'a, D: IterDataset> {
     cx: Cx,
     /// Number of the next batch.
     next: u64,
+    /// Positions of all lines, or the reason if they do not show the elements of batches.
+    positions: std::result::Result<Positions, &'static str>,
 }
 
 impl<'a, D: IterDataset> Replay<'a, D> {
@@ -38,7 +43,8 @@ impl<'a, D: IterDataset> Replay<'a, D> {
         let identity = identity.edited(log.edits());
         let edits = Arc::new(RunEdits::new(log.edits(), edited_stages(dataset, &log.edits())?));
         let pass = PlannedPass::start(dataset, keys, edits.clone())?;
-        Ok(Self { log, identity, edits, files, checked: None, pass, cx: Cx::default(), next: 0 })
+        let positions = Positions::of(dataset, log, Tracer::new(dataset).borders());
+        Ok(Self { log, identity, edits, files, checked: None, pass, cx: Cx::default(), next: 0, positions })
     }
 
     /// Compares the source files and the stages of a logged run with the pipeline.
@@ -59,22 +65,32 @@ impl<'a, D: IterDataset> Replay<'a, D> {
     /// # Errors
     /// [`ErrorKind::State`](crate::ErrorKind::State) if a source file or a stage has changed since the run.
     pub(crate) fn restore(&mut self, line: &Line) -> Result<()> {
+        self.restore_state(line, line.entry.at_batch, line.entry.state.clone())
+    }
+
+    /// Moves to batch number `batch` of the run of `line`, whose state is `state`.
+    fn restore_state(&mut self, line: &Line, batch: u64, state: Json) -> Result<()> {
         self.check(line)?;
-        let state: StateOf<D> = serde_json::from_value(line.entry.state.clone()).map_err(|e| {
+        let state: StateOf<D> = serde_json::from_value(state).map_err(|e| {
             Error::state(format!("the run log's state does not have the shape of this pipeline's state: {e}"))
         })?;
-        self.next = line.entry.at_batch;
+        self.next = batch;
         self.edits.resume(self.next, line.entry.edited_mix.clone())?;
         self.edits.move_to(self.next, &mut self.cx);
         self.pass.restore(state, &mut self.cx)
     }
 
-    /// Moves to batch number `batch`: to the last logged position before it, and on by plans.
+    /// Moves to batch number `batch`: to the last logged position before it, and on by plans. Plans nothing if indices alone
+    /// determine the batches.
     ///
     /// # Errors
     /// Errors of the plan, and [`ErrorKind::Config`](crate::ErrorKind::Config) if the stream ends earlier.
     pub(crate) fn go_to(&mut self, batch: u64) -> Result<()> {
-        self.restore(self.log.before(batch)?)?;
+        let line = self.log.before(batch)?;
+        match self.state_at(line, batch) {
+            Some(state) => self.restore_state(line, batch, state)?,
+            None => self.restore(line)?,
+        }
         while self.next < batch {
             if self.plan(false)?.is_none() {
                 return Err(Error::config(format!(
@@ -84,6 +100,38 @@ impl<'a, D: IterDataset> Replay<'a, D> {
             }
         }
         Ok(())
+    }
+
+    /// Returns the state before batch number `batch`, if indices alone determine the batches from `line` on.
+    fn state_at(&self, line: &Line, batch: u64) -> Option<Json> {
+        let number = self.log.lines().iter().position(|other| std::ptr::eq(other, line))?;
+        let positions = self.positions.as_ref().ok().filter(|_| batch < self.log.batches())?;
+        positions.state_at(number, batch, &line.entry.state, self.edits())
+    }
+
+    /// Returns the index after the furthest index that the pass has read at each border before `line`, or a larger index.
+    /// Borders that hold no elements have 0 or no number.
+    ///
+    /// # Errors
+    /// Errors of the plan.
+    pub(crate) fn furthest(&mut self, line: &Line) -> Result<Vec<u64>> {
+        self.pass.take_read();
+        self.restore(line)?;
+        self.pass.next(false, &mut self.cx)?;
+        Ok(self.pass.take_read())
+    }
+
+    /// Returns the positions of all lines of the log.
+    ///
+    /// # Errors
+    /// The reason if positions do not show the elements of batches.
+    pub(super) fn positions(&self) -> std::result::Result<&Positions, &'static str> {
+        self.positions.as_ref().map_err(|why| *why)
+    }
+
+    /// Returns the edits of the run.
+    pub(crate) fn edits(&self) -> &Edits {
+        self.identity.edits()
     }
 
     /// Plans the next batch. Returns `None` at the end. With `spans`, the plan contains the cells of members.

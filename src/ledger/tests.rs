@@ -6,10 +6,14 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::{Event, RunLog, audit, when, which};
+use super::log::{Entry, Run};
+use super::replay::Replay;
+use super::when::{scan, search};
+use super::{Event, RunLog, Seen, audit, when, which};
+use crate::checkpoint::Identity;
 use crate::dataset::iter::mix;
-use crate::dataset::map::{Mix, Source};
-use crate::dataset::{Lineage, Remainder};
+use crate::dataset::map::{Mix, Range, Source};
+use crate::dataset::{Lineage, Remainder, Segment, Tracer};
 use crate::element::{Array, Element};
 use crate::keys::Recompute;
 use crate::pack::{BinPackOptions, ConcatPackOptions, OverLong, RowSpec, WindowPackOptions};
@@ -151,9 +155,79 @@ proptest! {
             .flat_map(|(step, row)| row.segments.iter().map(move |segment| (step, row.row, segment.clone())))
             .filter(|(.., segment)| records.contains(&(segment.stage, segment.index)))
             .collect();
-        let seen = when(&ds, &log, &records, 0..last, None).unwrap();
-        prop_assert_eq!(seen.into_iter().map(|seen| (seen.step, seen.row, seen.segment)).collect::<Vec<_>>(), expected);
+        let found = search(&ds, &log, &records, 0..last, None).unwrap();
+        prop_assert_eq!(places(found.seen), expected);
+        // Only the streams of the last pipeline repeat.
+        prop_assert_eq!(found.why_all.is_some(), before == 4 && last > 0, "{:?}", found.why_all);
+        // Every step of each record, and each record of the steps.
+        for index in (0..lens.len() as u64).step_by(lens.len() / 3) {
+            let records: HashSet<_> = [(0, index)].into();
+            let (from, to) = (index.min(last), (3 * index).min(last));
+            let seen = when(&ds, &log, &records, from..to, None).unwrap();
+            let mut scanned = Vec::new();
+            if from < to {
+                let mut replay = Replay::start(&ds, &log, None).unwrap();
+                scan(&mut replay, &Tracer::new(&ds), &records, from..to, &mut scanned).unwrap();
+            }
+            prop_assert_eq!(&seen, &scanned, "record {}", index);
+            for seen in seen.iter().take(1) {
+                let rows = which(&ds, &log, seen.step, None).unwrap().rows;
+                prop_assert!(rows[seen.row as usize].segments.contains(&seen.segment));
+            }
+        }
     }
+}
+
+fn places(seen: Vec<Seen>) -> Vec<(u64, u64, Segment)> {
+    seen.into_iter().map(|seen| (seen.step, seen.row, seen.segment)).collect()
+}
+
+/// Lines of the log lie in the middle of windows, whose elements come in any order.
+#[test]
+fn windows_that_are_longer_than_a_stretch_are_searched_from_their_start() {
+    let ds = documents(&[3; 250]).to_iter().window_shuffle(100, 2).batch(2).boxed();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.ledger");
+    ds.clone().loader().ledger(&path).build().unwrap().for_each(drop);
+    let log = RunLog::open(&path).unwrap();
+    for index in (0..250).step_by(17) {
+        let records: HashSet<(usize, u64)> = [(0, index)].into();
+        let found = search(&ds, &log, &records, 0..125, None).unwrap();
+        assert_eq!((found.seen.len(), found.why_all), (1, None), "record {index}");
+    }
+}
+
+/// Makes the log of a run of `batches` that nothing has run. `state` returns the state before a batch.
+fn simulated(ds: &BoxIter<Element>, batches: u64, state: impl Fn(u64) -> serde_json::Value) -> RunLog {
+    let fingerprint = Identity::of(ds).at(0, &()).unwrap().fingerprint;
+    let sources = (ds as &dyn crate::Stage).source_files(usize::MAX);
+    let run = Run { pipeline: (ds as &dyn crate::Stage).lines(), sources, ..Run::default() };
+    let mut text = String::new();
+    for at in (0..=batches).step_by(1000) {
+        let event = if at == 0 { Event::Start } else { Event::Batches };
+        let entry = Entry::new(event, at, 0, &fingerprint, state(at));
+        text += &Entry { run: (at == 0).then(|| run.clone()), ..entry }.text().unwrap();
+    }
+    RunLog::parse(text.as_bytes()).unwrap()
+}
+
+/// Some records of a billion, in three epochs and a mix: a batch is planned for each place.
+#[test]
+fn a_record_among_a_billion_is_found_by_a_batch_for_each_place() {
+    let numbers =
+        |start: i64| Range::new(start, start + 1_000_000_000).map(|id| Element::new().with("id", Array::scalar(id)));
+    let mix = Mix::new(vec![numbers(0).shuffle(3).repeat(None).boxed(), numbers(5).shuffle(4).repeat(None).boxed()]);
+    let ds = mix.weights([1.0, 3.0]).to_iter().batch(512).boxed();
+    let state = |at: u64| serde_json::json!({"next_index": 512 * at, "dropped": 0, "skipped": 0, "in_a_row": 0});
+    let log = simulated(&ds, 6_000_000, state);
+    let records: HashSet<(usize, u64)> = (0..40).map(|n| (0, n * 19_777_777 + 13)).collect();
+    let found = search(&ds, &log, &records, 0..6_000_000, None).unwrap();
+    assert_eq!((found.seen.len() as u64, found.why_all), (found.batches, None));
+    // Of 3.07 billion elements, a quarter is of the first source.
+    assert!((20..40).contains(&found.seen.len()), "{}", found.seen.len());
+    let Seen { step, row, ref segment } = found.seen[9];
+    let rows = which(&ds, &log, step, None).unwrap().rows;
+    assert!(rows[row as usize].segments == [segment.clone()] && records.contains(&(0, segment.index)));
 }
 
 #[test]

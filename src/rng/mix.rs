@@ -99,6 +99,17 @@ impl MixOrder {
         if self.phases.is_empty() { at(self.levels(), position) } else { at(self.continued(), position) }
     }
 
+    /// Returns the position of element number `index` of `component`: the inverse of [`at`](Self::at). Returns `None` if
+    /// there is no such component, or if the position exceeds 2^64 - 1.
+    ///
+    /// # Cost
+    /// A division for each component up to `component`.
+    pub fn index_of(&self, component: usize, index: u64) -> Option<u64> {
+        let levels: Vec<Level> = self.continued().take(component + 1).collect();
+        let (last, earlier) = levels.split_last().filter(|(_, earlier)| earlier.len() == component)?;
+        earlier.iter().rev().try_fold(last.place_of_taken(index)?, |place, level| level.place_of_passed(place))
+    }
+
     /// Returns the number of elements of each component among the first `position`. Trailing components without elements
     /// have no number.
     pub(super) fn counts(&self, position: u64) -> impl Iterator<Item = u64> {
@@ -211,6 +222,19 @@ impl Level {
         let rest = u128::from(self.rest);
         ((product / rest) as u64, (product % rest) as u64)
     }
+
+    /// Returns the place, among the elements that reach this level, of element number `index` of this component.
+    fn place_of_taken(&self, index: u64) -> Option<u64> {
+        let product = u128::from(index) * u128::from(self.rest) + u128::from(self.remainder);
+        u64::try_from(product.checked_div(u128::from(self.rest - self.others))?).ok()
+    }
+
+    /// Returns the place, among the elements that reach this level, of element number `index` of all later components.
+    fn place_of_passed(&self, index: u64) -> Option<u64> {
+        let product = (u128::from(index) + 1) * u128::from(self.rest) - u128::from(self.remainder);
+        let before = product.checked_add(u128::from(self.others.checked_sub(1)?))? / u128::from(self.others);
+        u64::try_from(before - 1).ok()
+    }
 }
 
 /// An iterator over a mix in order, as (component, index in the component).
@@ -316,6 +340,7 @@ mod tests {
                 for position in start..start + 50 {
                     let expected = naive(mix.proportions(), position);
                     prop_assert_eq!(mix.at(position), expected);
+                    prop_assert_eq!(mix.index_of(expected.0, expected.1), Some(position));
                     prop_assert_eq!(cursor.position(), position);
                     prop_assert_eq!(cursor.next(), Some(expected));
                 }
@@ -335,6 +360,13 @@ mod tests {
                 seen[component] += 1;
             }
         }
+    }
+
+    #[test]
+    fn an_element_past_the_last_position_has_none() {
+        let mix = MixOrder::from_weights(&[1.0, 1.0]).unwrap();
+        assert_eq!(mix.index_of(1, u64::MAX / 2), Some(u64::MAX));
+        assert_eq!([mix.index_of(0, u64::MAX), mix.index_of(1, u64::MAX), mix.index_of(2, 0)], [None; 3]);
     }
 
     // Computed by `SelectionWithProportionsMap` of grain 0.2.18.

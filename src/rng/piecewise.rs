@@ -65,6 +65,15 @@ impl PiecewiseOrder {
         (component, segment.taken[component] + index)
     }
 
+    /// Returns the position of element number `index` of `component`: the inverse of [`at`](Self::at). Returns `None` if
+    /// the component has no such element.
+    pub fn index_of(&self, component: usize, index: u64) -> Option<u64> {
+        let taken = |segment: &Segment| segment.taken.get(component).copied().unwrap_or(u64::MAX);
+        let next = self.segments.partition_point(|segment| taken(segment) <= index);
+        let segment = &self.segments[next.checked_sub(1)?];
+        segment.order.index_of(component, index - taken(segment))?.checked_add(segment.from)
+    }
+
     /// Returns the first position whose component has too few elements, for components with `lens` elements. It is at
     /// most 2^63 - 1.
     ///
@@ -175,6 +184,9 @@ pub(super) mod tests {
             let expected = naive(&schedule, components, 800);
             let places: Vec<_> = (0..800).map(|position| order.at(position)).collect();
             prop_assert_eq!(&places, &expected);
+            for (position, (component, index)) in (0..).zip(places) {
+                prop_assert_eq!(order.index_of(component, index), Some(position));
+            }
             let len = expected.iter().position(|&(component, index)| index >= lens[component]);
             prop_assert_eq!(order.len(&lens).unwrap(), len.map_or(u64::MAX, |len| len as u64));
         }
@@ -213,6 +225,8 @@ pub(super) mod tests {
         assert_eq!(order.len(&[0, 1]).unwrap_err().message(), "component 0 of the mix has no elements");
         assert_eq!(order.len(&[1]).unwrap_err().message(), "mix has 1 components and weights for 2");
         assert_eq!(order.at(u64::MAX), (1, u64::MAX - 5));
+        assert_eq!([order.index_of(1, u64::MAX - 5), order.index_of(0, 4)], [Some(u64::MAX), Some(8)]);
+        assert_eq!([order.index_of(0, 5), order.index_of(1, u64::MAX - 4), order.index_of(2, 0)], [None; 3]);
         // A component that never has a weight may be empty.
         assert_eq!(PiecewiseOrder::new(&Schedule::new([1.0, 0.0]), 2).unwrap().len(&[7, 0]).unwrap(), 7);
     }

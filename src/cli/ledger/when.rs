@@ -4,16 +4,16 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::{COLUMNS, LEFT, Logged, Opened, cells};
-use crate::cli::format::plural;
+use crate::cli::format::{grouped, plural};
 use crate::cli::{Outcome, examples, output};
 use crate::dataset::Tracer;
-use crate::ledger::when;
+use crate::ledger::{Search, search};
 use crate::{Error, Result};
 
 /// Shows every batch of a logged run that has a record
 ///
-/// Plans the whole run, or the batches of --steps. Prints step, row and cells of each place of the record, in all epochs. No record is
-/// read if key files exist.
+/// Prints step, row and cells of each place of the record, in all epochs. Plans the batches that can have the record: about 1,000 for each
+/// read of it, or the whole run if a stage moves elements to unknown places. No record is read if key files exist.
 #[derive(clap::Args)]
 #[command(after_long_help = examples!(
     "gristmill when run.ledger --file c4/part-0041.jsonl --record 1183"
@@ -52,9 +52,9 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     }
     let first = log.lines().first().map_or(0, |line| line.entry.at_batch);
     let (from, to) = args.steps.unwrap_or((first, log.batches()));
-    let seen = when(&dataset, &log, &records, from..to, keys)?;
+    let Search { seen, batches, why_all } = search(&dataset, &log, &records, from..to, keys)?;
     if args.json {
-        output::json(&serde_json::json!({"steps": [from, to], "seen": seen}));
+        output::json(&serde_json::json!({"steps": [from, to], "planned": batches, "seen": seen}));
         return Ok(Outcome::Done);
     }
     let row = |seen: &crate::ledger::Seen| {
@@ -62,7 +62,9 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
     };
     let head: Vec<&str> = std::iter::once("step").chain(COLUMNS).collect();
     output::data(&output::table(&head, &seen.iter().map(row).collect::<Vec<_>>(), &LEFT.map(|column| column + 1)));
-    output::say(&format!("{} in batches {from} to {to}", plural(seen.len() as u64, "place")));
+    let all = why_all.map_or_else(String::new, |why| format!(", because {why}"));
+    let (places, planned) = (plural(seen.len() as u64, "place"), grouped(batches));
+    output::say(&format!("{places} in batches {from} to {to}; batches planned: {planned}{all}"));
     Ok(Outcome::Done)
 }
 

@@ -8,7 +8,7 @@ use crate::dataset::entry::prelude::*;
 use crate::dataset::iter::rebatch::RebatchArgs;
 use crate::dataset::iter::{MakeBatch, Padding, Stream};
 use crate::dataset::memory::{Held, Memory};
-use crate::dataset::node::{Describe, Indices, Moves, Node};
+use crate::dataset::node::{Comes, Describe, Indices, Moves, Node};
 use crate::dataset::remainder::RemainderOrPad;
 use crate::dataset::run::pace::Pace;
 use crate::dataset::run::upcoming::{Record, Upcoming};
@@ -81,6 +81,13 @@ impl<D: MapDataset, M> Batch<D, M> {
         let start = epochs::join(epoch, self.parent_len, start)?;
         let end = start.checked_add(count).ok_or_else(|| epochs::too_far(epoch, self.parent_len))?;
         Ok(Some(start..end))
+    }
+
+    /// Returns the batch of the parent's element at `index`.
+    fn batch_of(&self, index: u64) -> Option<u64> {
+        let (epoch, at) = epochs::split(index, self.parent_len)?;
+        let k = Some(at.checked_div(self.size as u64)?).filter(|&k| k < self.len)?;
+        epochs::join(epoch, self.len, k).ok()
     }
 
     /// Returns the elements at these indices.
@@ -157,10 +164,10 @@ impl<D: MapDataset, M: MakeBatch<D::Item>> Moves for Batch<D, M> {
         }
     }
     fn comes_at(&self, record: &Record, epoch: u64) -> Option<u64> {
-        let parent: &dyn Stage = &self.parent;
-        let (epoch, at) = epochs::split(parent.comes_at(record, epoch)?, self.parent_len)?;
-        let k = Some(at.checked_div(self.size as u64)?).filter(|&k| k < self.len)?;
-        epochs::join(epoch, self.len, k).ok()
+        self.batch_of((&self.parent as &dyn Stage).comes_at(record, epoch)?)
+    }
+    fn comes_to(&self, _: usize, index: u64) -> Comes {
+        self.batch_of(index).into()
     }
 }
 

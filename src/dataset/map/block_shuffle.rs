@@ -269,6 +269,9 @@ impl Order for BlockOrder {
         let k = window.start + window.order.index_of(part.before + (at - part.first));
         epochs::join(epoch, self.len, k).map(Some)
     }
+    fn lower(&self, place: u64) -> Option<u64> {
+        epochs::start(place, self.len)
+    }
     fn keeps_blocks(&self) -> bool {
         self.block_size.is_none()
     }

@@ -4,7 +4,7 @@ use super::parents::Parents;
 use super::{BulkRead, Many, MapDataset};
 use crate::cx::Cx;
 use crate::dataset::blocks::Blocks;
-use crate::dataset::node::{Describe, Indices, Moves, Node};
+use crate::dataset::node::{Comes, Describe, Indices, Moves, Node};
 use crate::dataset::run::upcoming::{Record, Upcoming};
 use crate::dataset::stage::{Role, Stage};
 use crate::element::{Name, Ragged};
@@ -113,6 +113,9 @@ impl<D: MapDataset, C: Combine> Moves for Combined<D, C> {
     fn comes_at(&self, record: &Record, epoch: u64) -> Option<u64> {
         let parents = self.parents.stages().into_iter().enumerate();
         parents.into_iter().find_map(|(which, parent)| self.combine.inverse(which, parent.comes_at(record, epoch)?))
+    }
+    fn comes_to(&self, parent: usize, index: u64) -> Comes {
+        if C::IS_NATIVE { self.combine.inverse(parent, index).into() } else { Comes::Unknown }
     }
     fn blocks(&self) -> Option<Blocks> {
         self.combine.blocks(&self.parents.stages())

@@ -20,6 +20,11 @@ pub(super) fn join(epoch: u64, len: u64, at: u64) -> Result<u64> {
     epoch.checked_mul(len).and_then(|start| start.checked_add(at)).ok_or_else(|| too_far(epoch, len))
 }
 
+/// Returns the first index of the epoch of `index`.
+pub(super) fn start(index: u64, len: u64) -> Option<u64> {
+    split(index, len).map(|(_, at)| index - at)
+}
+
 #[cold]
 pub(super) fn too_far(epoch: u64, len: u64) -> Error {
     Error::config(format!("epoch {epoch} of a dataset of {len} elements is past the last index, {}", u64::MAX))

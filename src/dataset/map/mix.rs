@@ -163,6 +163,12 @@ impl Combine for WeightedChoice {
             Order::Piecewise(order) => order.at(index),
         }))
     }
+    fn inverse(&self, which: usize, place: u64) -> Option<u64> {
+        match &self.plan.as_ref()?.order {
+            Order::Constant(order) => order.index_of(which, place),
+            Order::Piecewise(order) => order.index_of(which, place),
+        }
+    }
     fn check(&self, lens: &[u64]) -> Result<()> {
         if lens.is_empty() {
             return Err(Error::config("the number of datasets to mix is 0, and must be 1 or more"));

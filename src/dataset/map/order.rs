@@ -7,7 +7,7 @@ use super::{BulkRead, GetStacked, Many, MapDataset};
 use crate::cx::{Cx, StageId};
 use crate::dataset::blocks::Blocks;
 use crate::dataset::memory::Memory;
-use crate::dataset::node::{Describe, Indices, Moves, Node};
+use crate::dataset::node::{Comes, Describe, Indices, Moves, Node, Period};
 use crate::dataset::run::upcoming::{Record, Upcoming, bring};
 use crate::dataset::stage::{Role, Stage, stage_after};
 use crate::element::{Name, Ragged, Stack};
@@ -81,6 +81,25 @@ pub trait Order: Send + Sync {
     /// # Errors
     /// Fails like [`place`](Self::place).
     fn inverse(&self, place: u64) -> Result<Option<u64>>;
+
+    /// Returns true if an element may come several times in an epoch.
+    #[doc(hidden)]
+    fn comes_again(&self) -> bool {
+        !Self::IS_NATIVE
+    }
+
+    /// Returns an index at or before all elements of the parent from `place` on: see [`Moves::lower`]. An order that changes
+    /// the order of elements in an epoch returns the start of the epoch.
+    #[doc(hidden)]
+    fn lower(&self, place: u64) -> Option<u64> {
+        self.inverse(place).ok()?
+    }
+
+    /// Returns the lengths of the first epochs, if each epoch has the elements of the first: see [`Moves::period`].
+    #[doc(hidden)]
+    fn period(&self) -> Option<Period> {
+        None
+    }
 
     /// Returns the places of `indices`, if only this process has the list of places. They are then sent to other
     /// processes.
@@ -219,6 +238,18 @@ impl<D: Stage, O: Order> Moves for Ordered<D, O> {
     }
     fn comes_at(&self, record: &Record, epoch: u64) -> Option<u64> {
         self.order.inverse((&self.parent as &dyn Stage).comes_at(record, epoch)?).ok()?
+    }
+    fn comes_to(&self, _: usize, index: u64) -> Comes {
+        match self.order.inverse(index) {
+            Ok(index) if !self.order.comes_again() => index.into(),
+            _ => Comes::Unknown,
+        }
+    }
+    fn lower(&self, _: usize, index: u64) -> Option<u64> {
+        self.order.lower(index)
+    }
+    fn period(&self) -> Option<Period> {
+        self.order.period()
     }
     fn blocks(&self) -> Option<Blocks> {
         self.order.blocks(&self.parent)

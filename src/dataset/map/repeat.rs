@@ -1,8 +1,8 @@
 use std::borrow::Cow;
 
 use super::order::{Order, Ordered};
-use crate::dataset::INFINITE;
 use crate::dataset::stage::Stage;
+use crate::dataset::{INFINITE, Period};
 use crate::error::{Error, Result};
 
 /// See [`MapDatasetExt::repeat`](super::MapDatasetExt::repeat).
@@ -55,6 +55,9 @@ impl Order for RepeatOrder {
     }
     fn inverse(&self, place: u64) -> Result<Option<u64>> {
         Ok((self.reseed || place < self.parent_len).then_some(place))
+    }
+    fn period(&self) -> Option<Period> {
+        (!self.reseed).then_some(Period { parent: self.parent_len, len: self.parent_len })
     }
     fn remark(&self, parent: &dyn Stage) -> Option<String> {
         let differ = self.reseed && self.num_epochs != Some(1);

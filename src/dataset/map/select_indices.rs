@@ -53,6 +53,9 @@ impl Order for IndicesOrder {
         let found = self.indices.iter().position(|&index| index == at);
         found.map(|k| epochs::join(epoch, self.indices.len() as u64, k as u64)).transpose()
     }
+    fn comes_again(&self) -> bool {
+        true
+    }
     fn memory(&self) -> Option<Memory> {
         Some(Memory::bytes(size_of_val(&*self.indices) as u64))
     }

@@ -52,6 +52,9 @@ impl Order for ShuffleOrder {
         let order = IndexShuffle::four_rounds(len - 1, seed.wrapping_add(epoch as u32));
         epochs::join(epoch, len, order.index_of(at)).map(Some)
     }
+    fn lower(&self, place: u64) -> Option<u64> {
+        epochs::start(place, self.epochs.as_ref()?.len())
+    }
     fn memory(&self) -> Option<Memory> {
         Some(Memory::bytes(self.epochs.as_ref().map_or(0, EpochShuffle::table_bytes)))
     }

@@ -185,6 +185,11 @@ impl Order for SliceOrder {
         let found = epochs::split(place, self.parent_len).and_then(|(epoch, at)| Some((epoch, self.cut.find(at)?)));
         found.map(|(epoch, k)| epochs::join(epoch, self.cut.len, k)).transpose()
     }
+    fn lower(&self, place: u64) -> Option<u64> {
+        let (epoch, at) = epochs::split(place, self.parent_len)?;
+        let k = self.cut.find(at).filter(|_| self.cut.step > 0);
+        epochs::join(epoch, self.cut.len, k.unwrap_or(0)).ok()
+    }
     fn blocks(&self, parent: &dyn Stage) -> Option<Blocks> {
         let kept = self.cut.start..self.cut.start.checked_add(self.cut.len)?;
         parent.blocks().filter(|_| self.cut.step == 1)?.cut(kept)

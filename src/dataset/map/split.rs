@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use super::epochs;
 use super::order::{Order, Ordered};
-use crate::dataset::INFINITE;
 use crate::dataset::blocks::Blocks;
 use crate::dataset::entry::prelude::*;
 use crate::dataset::stage::Stage;
+use crate::dataset::{INFINITE, Period};
 use crate::error::{Error, Result};
 use crate::rng::IndexShuffle;
 
@@ -130,6 +130,9 @@ impl Order for SplitOrder {
         }
         let at = self.drawn.as_ref().map_or(place, |drawn| drawn.index_of(place));
         Ok(self.places.contains(&at).then(|| at - self.places.start))
+    }
+    fn period(&self) -> Option<Period> {
+        Some(Period { parent: self.parent_len, len: self.count() })
     }
     fn blocks(&self, parent: &dyn Stage) -> Option<Blocks> {
         parent.blocks().filter(|_| self.drawn.is_none())?.cut(self.places.clone())

@@ -91,6 +91,9 @@ impl Order for WindowOrder {
     fn inverse(&self, place: u64) -> Result<Option<u64>> {
         self.moved(place, |window, offset, seed| window.order(seed).index_of(offset))
     }
+    fn lower(&self, place: u64) -> Option<u64> {
+        epochs::start(place, self.len)
+    }
     fn memory(&self) -> Option<Memory> {
         let size = self.window_size.min(self.len);
         let order = if size <= IndexShuffle::MOST_IN_TABLE { size_of::<u16>() as u64 * size } else { 0 };

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::deal::{PlannedDeal, rows_by_place};
 use super::{Census, Make, Plan, PlanPass, PlannedBatch, PlannedRows, Recipe};
@@ -11,7 +10,7 @@ use crate::dataset::Remainder;
 use crate::dataset::iter::{BatchPlan, Batching, DatasetIterator, Dealt, MakeBatch, PartPass, Position};
 use crate::edits::{BatchNumbers, BatchSize};
 use crate::error::{Error, Result};
-use crate::exec::{Failed, Runtime};
+use crate::exec::{Failed, PlansOnly, Runtime};
 use crate::part::{Part, RowNumbers};
 
 /// Elements of the part's rows that are planned ahead, if threads or workers evaluate elements ahead.
@@ -87,7 +86,7 @@ struct PlannedBatches<T, S, B: PlanBatches<T>> {
     /// End of the plan, once it is known: an error, or no more rows.
     end: Option<Result<()>>,
     /// See [`Runtime::only_planning`].
-    plans_only: Option<Arc<AtomicBool>>,
+    plans_only: Option<Arc<PlansOnly>>,
     /// Census of the batches, if their contents are counted.
     census: Option<Arc<Census>>,
 }
@@ -393,8 +392,8 @@ where
     type State = S;
 
     fn next(&mut self, cx: &mut Cx) -> Result<Option<Self::Item>> {
-        if let Some(spans) = &self.plans_only {
-            let spans = spans.load(Ordering::Relaxed);
+        if let Some(plans) = &self.plans_only {
+            let spans = plans.spans();
             return Ok(self.plan_alone(spans, cx)?.map(Dealt::Planned));
         }
         self.plan_ahead(cx);

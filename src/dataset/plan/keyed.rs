@@ -12,6 +12,7 @@ use crate::dataset::node::Node;
 use crate::dataset::stage::{Role, Stage};
 use crate::element::{Name, Ragged, RowIds};
 use crate::error::Result;
+use crate::exec::PlansOnly;
 use crate::keys::{Key, KeyBlock};
 
 /// Indices per lookup. Lookups after the first index that has no row are wasted.
@@ -25,6 +26,8 @@ pub(in crate::dataset) struct Keyed<T> {
     /// The number of the border.
     border: u32,
     names: Arc<[Name]>,
+    /// Present if reads are noted: see [`PlansOnly::note_read`].
+    plans_only: Option<Arc<PlansOnly>>,
     item: PhantomData<fn() -> T>,
 }
 
@@ -34,13 +37,22 @@ impl<T> Keyed<T> {
         if let Some(census) = Census::of(&planning.run) {
             census.add(border, &keys);
         }
-        Self { keys, len, border, names: planning.names.into(), item: PhantomData }
+        let plans_only = planning.run.plans_only().filter(|_| !planning.run.has_census()).cloned();
+        Self { keys, len, border, names: planning.names.into(), plans_only, item: PhantomData }
     }
 
     /// Returns a stand-in for each element of an index.
     fn of(&self, index: u64) -> Result<Vec<StandIn>> {
+        self.note_read(&[index]);
         self.keys.note_read(index);
         self.keys.stand_ins(self.border, index, &self.names)
+    }
+
+    /// Notes that `indices` are read, if reads are noted.
+    fn note_read(&self, indices: &[u64]) {
+        if let (Some(plans), Some(last)) = (&self.plans_only, indices.iter().max()) {
+            plans.note_read(self.border, last.saturating_add(1));
+        }
     }
 
     /// Returns the elements of `indices` up to the first index that is bad or yields several elements.
@@ -97,6 +109,7 @@ impl BulkRead<StandIn> for Keyed<StandIn> {
         if *names != *self.names {
             return None;
         }
+        self.note_read(indices);
         let mut block = KeyBlock::new(names.len());
         for some in indices.chunks(TOGETHER) {
             self.keys.read(some, &mut block).ok()?;

@@ -1,7 +1,6 @@
 //! Passes over plans that make no elements: the members of each batch, for the lineage of rows.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Content, Make, PlanOf, PlannedRows, Planning, Span, StandIn};
 use crate::cx::Cx;
@@ -9,7 +8,7 @@ use crate::dataset::IterDataset;
 use crate::dataset::iter::{DatasetIterator, Dealt, PartPassOf};
 use crate::edits::RunEdits;
 use crate::error::{Error, Result};
-use crate::exec::Runtime;
+use crate::exec::{PlansOnly, Runtime};
 use crate::keys::{KeySource, Keyed, Keys, Recompute};
 use crate::part::{BatchContents, Part};
 
@@ -52,7 +51,7 @@ impl PlannedBatch {
 /// A pass that plans the elements of the stream `D` and makes none. Has the states of a pass over the stream.
 pub(crate) struct PlannedPass<D: IterDataset> {
     inner: Inner<D>,
-    spans: Arc<AtomicBool>,
+    plans: Arc<PlansOnly>,
 }
 
 enum Inner<D: IterDataset> {
@@ -69,16 +68,16 @@ impl<D: IterDataset> PlannedPass<D> {
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the stream has no plan. The message contains the reason.
     pub(crate) fn start(dataset: &D, keys: Option<Arc<dyn KeySource>>, edits: Arc<RunEdits>) -> Result<Self> {
-        let spans = Arc::new(AtomicBool::new(false));
+        let plans = Arc::new(PlansOnly::default());
         let run = Runtime::inline()
             .with_keys(Some(Arc::new(OrRecompute(keys))))
             .with_edits(edits)
-            .only_planning(spans.clone());
+            .only_planning(plans.clone());
         if let Some(pass) = dataset.iter_part(&run, &Part::whole())? {
-            return Ok(Self { inner: Inner::Batches(pass), spans });
+            return Ok(Self { inner: Inner::Batches(pass), plans });
         }
         match Planning::plan(dataset, &[], &run)? {
-            Some(plan) => Ok(Self { inner: Inner::Elements(plan), spans }),
+            Some(plan) => Ok(Self { inner: Inner::Elements(plan), plans }),
             None => Err(untraced(run.unplanned())),
         }
     }
@@ -88,7 +87,7 @@ impl<D: IterDataset> PlannedPass<D> {
     /// # Errors
     /// Errors of the plan.
     pub(crate) fn next(&mut self, spans: bool, cx: &mut Cx) -> Result<Option<PlannedBatch>> {
-        self.spans.store(spans, Ordering::Relaxed);
+        self.plans.set_spans(spans);
         let plan = match &mut self.inner {
             Inner::Batches(pass) => {
                 return match pass.next(cx)? {
@@ -104,6 +103,12 @@ impl<D: IterDataset> PlannedPass<D> {
         rows.add(&item);
         let is_element = matches!(item, StandIn(Content::Element { .. }));
         Ok(Some(PlannedBatch { is_element, ..PlannedBatch::new(rows, &*plan.make, spans)? }))
+    }
+
+    /// Returns the index after the furthest index that was read at each border since the last call. Borders after the last
+    /// that was read are left out.
+    pub(crate) fn take_read(&self) -> Vec<u64> {
+        self.plans.take_read()
     }
 
     /// Returns the position after the last planned element.

@@ -83,6 +83,11 @@ impl PlannedRows {
         row.checked_sub(1).map_or(0, end)..end(row)
     }
 
+    /// Returns the row of a member.
+    pub(crate) fn row_of(&self, member: usize) -> usize {
+        self.ends.partition_point(|&end| end <= member as u64)
+    }
+
     /// Returns the part of a member; empty for the whole member.
     pub(crate) fn cut(&self, member: usize) -> &[u64] {
         let Some(&end) = self.cut_ends.get(member) else { return &[] };
