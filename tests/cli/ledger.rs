@@ -51,6 +51,13 @@ fn which_and_when_find_the_records_of_a_batch() {
     write(folder, "ids.txt", &format!("{CORPUS} {record}\n\n{CORPUS}\t0\n"));
     let both = ok(folder, &["when", LOG, "--ids", "ids.txt", "--steps", "0:9"]);
     assert!(both.trim_start().starts_with("step") && both.lines().count() >= 3, "{both}");
+    // The output of `which` names records, as a table and as JSON.
+    let spike = ["which", LOG, "--step", "4", "--row", "0"];
+    let places = |ids: &str| json(folder, &["when", LOG, "--ids", ids, "--json"])["seen"].clone();
+    write(folder, "spike.txt", &ok(folder, &spike));
+    write(folder, "spike.json", &ok(folder, &[&spike[..], &["--json"]].concat()));
+    assert_eq!(places("spike.txt"), places("spike.json"));
+    assert!(places("spike.txt").as_array().unwrap().iter().any(|seen| seen["segment"] == *first));
     let (code, text) = fails(folder, &["when", LOG, "--file", "other.jsonl", "--record", "1"]);
     assert!(code == 2 && text.contains("no source of the pipeline has record 1 of other.jsonl"), "{text}");
 }

@@ -1,13 +1,13 @@
 //! `gristmill when`: the batches of a run in which records were.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::{COLUMNS, LEFT, Logged, Opened, cells};
 use crate::cli::format::{grouped, plural};
 use crate::cli::{Outcome, examples, output};
 use crate::dataset::Tracer;
-use crate::ledger::{Search, search};
+use crate::ledger::{Search, records_in, search};
 use crate::{Error, Result};
 
 /// Shows every batch of a logged run that has a record
@@ -17,7 +17,8 @@ use crate::{Error, Result};
 #[derive(clap::Args)]
 #[command(after_long_help = examples!(
     "gristmill when run.ledger --file c4/part-0041.jsonl --record 1183"
-    "gristmill when run.ledger --ids spike.txt --steps 70000:70300"
+    "gristmill which run.ledger --step 70211 > spike.txt"
+    "gristmill when run.ledger --ids spike.txt"
 ))]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -28,7 +29,7 @@ pub(crate) struct Args {
     /// Number of the record in the file, from 0
     #[arg(long, value_name = "N", requires = "file")]
     record: Option<u64>,
-    /// File with a record in each line: its file, a space or tab, and its number
+    /// File with records: the output of `which`, or in each line a file, a space or tab, and a number
     #[arg(long, value_name = "FILE", required_unless_present = "file")]
     ids: Option<PathBuf>,
     /// Batches to search, `FIRST:END` [default: all batches of the run log]
@@ -74,13 +75,7 @@ impl Args {
         let mut records: Vec<_> = self.file.clone().zip(self.record).into_iter().collect();
         if let Some(path) = &self.ids {
             let text = std::fs::read_to_string(path).map_err(|e| Error::io(e, path))?;
-            for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
-                let parsed = line.trim().rsplit_once(char::is_whitespace);
-                let parsed =
-                    parsed.and_then(|(file, record)| Some((Path::new(file.trim()).to_owned(), record.parse().ok()?)));
-                let wrong = || Error::config(format!("line {number} is no file and record: {line:?}")).path(path);
-                records.push(parsed.ok_or_else(wrong)?);
-            }
+            records.extend(records_in(&text).map_err(|e| e.path(path))?);
         }
         Ok(records)
     }
