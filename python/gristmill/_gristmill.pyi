@@ -1198,7 +1198,7 @@ class MapDataset(Generic[_T_co]):
         guard_timeout: float = 600,
         on_failed_element: Literal["error", "pad"] = "error",
         failed_element_limit: int | None = None,
-        edits: str | PathLike[str] | Mapping[str, int] | Sequence[Mapping[str, int]] | None = None,
+        edits: str | PathLike[str] | Mapping[str, int | Mapping[str, float] | str | Sequence[str]] | Sequence[Mapping[str, int | Mapping[str, float] | str | Sequence[str]]] | None = None,
         top: bool = False,
         record: str | PathLike[str] | None = None,
         trace: str | PathLike[str] | None = None,
@@ -1245,8 +1245,10 @@ class MapDataset(Generic[_T_co]):
                 delivers padding and counts it.
             failed_element_limit: Maximum number of elements that become padding [default: no limit].
             edits: Changes of the batches, each from a batch on: a file in YAML or JSON, or a list. `[{at: 70100, skip:
-                400}]` leaves out 400 batches at batch 70,100. An edit changes no batch before it, so edits may be
-                appended to the file during the run; they apply after the next resume. All hosts need equal edits.
+                400}]` leaves out 400 batches at batch 70,100. `{"at": 160000, "mix": {"web": 0.7, "books": 0.3},
+                "over": 2000}` changes the weights of a mix of streams, `remove` its parts, and `global_batch` the batch
+                size. An edit changes no batch before it, so edits may be appended to the file during the run; they
+                apply after the next resume. All hosts need equal edits.
             top: Whether `gristmill top` may look at the run. GRISTMILL_TOP=1 in the environment does the same.
             record: Recording of the run, a file for `gristmill report`. A recording of a run that was killed is read as
                 well. An earlier recording is kept as NAME.1.ENDING.
@@ -2155,7 +2157,7 @@ class IterDataset(Generic[_T_co]):
         guard_timeout: float = 600,
         on_failed_element: Literal["error", "pad"] = "error",
         failed_element_limit: int | None = None,
-        edits: str | PathLike[str] | Mapping[str, int] | Sequence[Mapping[str, int]] | None = None,
+        edits: str | PathLike[str] | Mapping[str, int | Mapping[str, float] | str | Sequence[str]] | Sequence[Mapping[str, int | Mapping[str, float] | str | Sequence[str]]] | None = None,
         top: bool = False,
         record: str | PathLike[str] | None = None,
         trace: str | PathLike[str] | None = None,
@@ -2202,8 +2204,10 @@ class IterDataset(Generic[_T_co]):
                 delivers padding and counts it.
             failed_element_limit: Maximum number of elements that become padding [default: no limit].
             edits: Changes of the batches, each from a batch on: a file in YAML or JSON, or a list. `[{at: 70100, skip:
-                400}]` leaves out 400 batches at batch 70,100. An edit changes no batch before it, so edits may be
-                appended to the file during the run; they apply after the next resume. All hosts need equal edits.
+                400}]` leaves out 400 batches at batch 70,100. `{"at": 160000, "mix": {"web": 0.7, "books": 0.3},
+                "over": 2000}` changes the weights of a mix of streams, `remove` its parts, and `global_batch` the batch
+                size. An edit changes no batch before it, so edits may be appended to the file during the run; they
+                apply after the next resume. All hosts need equal edits.
             top: Whether `gristmill top` may look at the run. GRISTMILL_TOP=1 in the environment does the same.
             record: Recording of the run, a file for `gristmill report`. A recording of a run that was killed is read as
                 well. An earlier recording is kept as NAME.1.ENDING.
@@ -2830,6 +2834,36 @@ class DatasetIterator(Iterator[_T_co], Generic[_T_co]):
 
         Raises:
             StateError: The pass has delivered fewer batches.
+        """
+
+    def edit(
+        self,
+        *,
+        at: int | None = None,
+        skip: int | None = None,
+        mix: Mapping[str, float] | None = None,
+        over: int | None = None,
+        remove: str | Sequence[str] | None = None,
+        global_batch: int | None = None,
+    ) -> int:
+        """Changes the run from a batch on, while it continues: an entry of `edits`.
+
+        All hosts call `edit` with equal arguments after equally many batches. States, the report and the run log contain
+        the edit. A run that resumes needs the edit in its `edits`.
+
+        Args:
+            at: Number of the first batch that changes. By default, the first batch that can change.
+            skip: Number of batches to leave out.
+            mix: Weights of the parts of a mix of streams, by their names.
+            over: Number of batches of a linear transition to the weights of `mix`.
+            remove: Names of parts to remove from a mix of streams.
+            global_batch: Number of rows of each batch.
+
+        Returns:
+            The number of the first batch that changes.
+
+        Raises:
+            ConfigError: The edit fits no stage, or its batch has begun. The run continues unchanged.
         """
 
     @property

@@ -1,4 +1,12 @@
 //! Edits of a run: changes of its stream, each from a batch on.
+//!
+//! [`RunEdits`] begins and ends the batches of a pass, and sets the number of the present batch in the context
+//! ([`Cx::batch`](crate::cx::Cx::batch)). A pass that plans ahead numbers its batches by [`BatchNumbers`].
+//!
+//! An edit of a mix takes effect at a position of the mix: the first element that no stage has read when its batch begins.
+//! The context contains this position ([`Cx::read`](crate::cx::Cx::read)). The mix advances it, and stages that read ahead
+//! in chunks return it with each element. Elements that such a stage has read after the position are read again.
+//! [`EditedMix`] holds the positions. A restore reads elements of open rows again, and applies each change at its position.
 
 mod change;
 mod numbers;

@@ -316,3 +316,29 @@ fn weights_of_an_edit_apply_exactly_as_written() {
     let expected = [[0, 5000, 1, 5001], [2, 5002, 5003, 5004], [5005, 5006, 5007, 5008]];
     assert_eq!(batches.collect::<Vec<_>>(), expected);
 }
+
+#[test]
+fn documents_without_tokens_stay_before_an_edit() {
+    let document = |x: i64| {
+        let tokens = vec![0u16; (x * 5).rem_euclid(3) as usize];
+        Element::new().with("t", Array::from_vec(tokens)).with("id", Array::scalar(x))
+    };
+    let build = || {
+        let parts = [0, 1000, 2000].map(|first| Range::new(first, first + 300).map(document).to_iter());
+        let mixed = mix(parts).named(NAMES).by_tokens("t").window_shuffle(5, 1);
+        mixed.map(|element| element.array("id").unwrap().as_slice::<i64>().unwrap()[0]).limit(240).batch(ROWS).boxed()
+    };
+    let edits = (1..20)
+        .fold(Edits::default(), |log, at| log.mix(at, NAMES.into_iter().zip([1.0, (at % 3) as f64, (at % 5) as f64])));
+    let mut loader = build().loader().edits(edits.clone()).build().unwrap();
+    let (mut states, mut expected) = (Vec::new(), Vec::new());
+    while let Some(batch) = loader.next().transpose().unwrap() {
+        expected.push(batch);
+        states.push(loader.state().unwrap());
+    }
+    for (number, state) in states.into_iter().enumerate().step_by(3) {
+        let resumed = build().loader().edits(edits.clone()).resume(state).build().unwrap();
+        let batches: Vec<_> = resumed.map(Result::unwrap).collect();
+        assert_eq!(batches, expected[number + 1..], "after batch {number}");
+    }
+}

@@ -107,6 +107,8 @@ fn edits_are_read_from_a_list_and_from_a_file() {
     assert_eq!(edits("edits.yaml").unwrap(), expected);
     let mixed = crate::Edits::default().mix_over(3, [("web", 7.0), ("books", 0.5)], 9).remove(12, ["web"]);
     assert_eq!(edits("[{at: 3, mix: {web: 7, books: 0.5}, over: 9}, {at: 12, remove: web}]").unwrap(), mixed);
+    let sized = crate::Edits::default().global_batch(3, 12);
+    assert_eq!(edits("[{at: 3, global_batch: 12}]").unwrap(), sized);
     write("# No edit yet.\n\n");
     assert_eq!(edits("edits.yaml").unwrap(), crate::Edits::default());
     let refused = |text: &str| {

@@ -269,7 +269,9 @@ impl<I: DatasetIterator<Item: 'static>> DatasetIterator for IterMixIter<I> {
             }
             cx.produced(self.stage, 1, 0);
             if self.edited.is_active {
-                cx.note_read(self.position());
+                // Elements without tokens do not move the position. Edits begin after them.
+                let is_empty = tokens == 0 && matches!(self.turns, Counted::Tokens(..));
+                cx.note_read(self.position().saturating_add(u64::from(is_empty)));
             }
             return Ok(Some(element));
         }
