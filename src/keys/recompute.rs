@@ -17,8 +17,10 @@ use crate::sync::Locked;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Recompute;
 
-/// Number of records whose keys are computed together, if they are requested together or in order.
+/// Number of records whose keys are computed together, if they are requested in order.
 const TOGETHER: u64 = 64;
+/// Number of records that are looked up together.
+const LOOKED_UP: usize = 256;
 /// Number of cached keys.
 const KEPT: usize = 4096;
 
@@ -76,6 +78,16 @@ impl Kept {
 
     /// Appends the keys of a few records to a block. Keys that are not cached are computed together.
     fn gather(&mut self, records: &[u64], keyed: &dyn Keyed, into: &mut KeyBlock) -> Result<()> {
+        if records.iter().all(|&record| self.get(record).is_none()) {
+            let (mut numbers, mut pushed) = (records.iter(), Ok(()));
+            keyed.make_each(records, &mut |key, lens| {
+                if pushed.is_ok() {
+                    pushed = into.push_of(key, lens);
+                }
+                numbers.next().into_iter().for_each(|record| self.keep(*record, key, lens));
+            })?;
+            return pushed;
+        }
         let missing: Vec<u64> = records.iter().copied().filter(|&record| self.get(record).is_none()).collect();
         let (mut made, mut pushed) = (KeyBlock::new(into.columns()), Ok(()));
         keyed.make_each(&missing, &mut |key, lens| {
@@ -118,6 +130,6 @@ impl Keys for Made {
 
     fn gather(&self, records: &[u64], into: &mut KeyBlock) -> Result<()> {
         let mut kept = self.kept.locked();
-        records.chunks(TOGETHER as usize).try_for_each(|some| kept.gather(some, &*self.keyed, into))
+        records.chunks(LOOKED_UP).try_for_each(|some| kept.gather(some, &*self.keyed, into))
     }
 }

@@ -188,7 +188,9 @@ fn plan<D: IterDataset<Item = Element>>(
     let run = Runtime::new(Executor::Inline, Some(recorder.clone()))?;
     let edits = Arc::new(RunEdits::new(settings.edits.clone(), edited_stages(pipeline, &settings.edits)?));
     let run = run.with_keys(Some(keys.clone() as Arc<dyn KeySource>)).with_edits(edits);
-    let mut contents = RunContents::plan(dataset, run, counts_as_tokens, settings.balance.cost.clone())?;
+    // The costs of rows matter for parts alone.
+    let cost = (settings.parts > 1).then(|| settings.balance.cost.clone());
+    let mut contents = RunContents::plan(dataset, run, counts_as_tokens, cost)?;
     let (mut counts, mut records) = (Counts::default(), Vec::new());
     while settings.batches.is_none_or(|most| counts.batches() < most) {
         let Some(batch) = contents.batch(counts.batches())? else {

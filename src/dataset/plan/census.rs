@@ -1,9 +1,10 @@
 //! Contents of planned batches, for runs that are planned and not made.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::make::Part;
 use super::prefix_keys::PrefixKeys;
+use super::seen::Seen;
 use super::{Make, PlannedBatch, PlannedRows, Segments};
 use crate::cx::{Cx, ElementId};
 use crate::dataset::iter::{DatasetIterator, Dealt, IterDataset, PartPassOf, without_plan};
@@ -19,7 +20,8 @@ use crate::sync::Locked;
 pub(crate) struct Census {
     /// Returns true for the name of an array of segment ids whose segments count as tokens.
     is_counted: fn(&str) -> bool,
-    cost: Cost,
+    /// The costs of rows, if they are counted.
+    cost: Option<Cost>,
     /// The keys of each border, by its number.
     borders: Mutex<Vec<Arc<PrefixKeys>>>,
     /// The memory addresses of the sources, by their numbers in [`BatchContents::sources`].
@@ -36,7 +38,7 @@ pub(crate) struct RunContents<D: IterDataset> {
 
 impl Census {
     /// Creates a census that counts the tokens in arrays of segment ids that `is_counted` accepts.
-    fn new(is_counted: fn(&str) -> bool, cost: Cost) -> Self {
+    fn new(is_counted: fn(&str) -> bool, cost: Option<Cost>) -> Self {
         Self { is_counted, cost, borders: Mutex::default(), sources: Mutex::default() }
     }
 
@@ -59,53 +61,74 @@ impl Census {
         let length: usize = arrays.iter().map(|array| array.length).sum();
         let mut contents =
             BatchContents { rows: made as u64, cells: (made * length) as u64, ..BatchContents::default() };
-        let members = rows.ids().len();
-        let (mut tokens, mut begins) = (vec![0; members], vec![true; members]);
+        let mut members = Members::default();
         for (number, array) in arrays.iter().enumerate() {
-            let mut lens = Vec::with_capacity(if number == 0 { members } else { 0 });
-            let mut places = tokens.iter_mut().zip(&mut begins);
-            make.cells(rows, array, &mut |cells, part| {
-                let Some((tokens, begins)) = places.next() else { return };
-                *tokens += cells;
-                if number == 0 {
-                    contents.split += u64::from(part == Part::First);
-                    *begins = part != Part::Later;
-                    lens.push(cells);
-                }
-            })?;
-            if number == 0 && lens.len() == members {
-                let costs = (0..rows.len()).map(|row| self.cost.of_lens(lens[rows.members(row)].iter().copied()));
+            let (mut cells, mut parts) = (Vec::with_capacity(rows.ids().len()), Vec::new());
+            make.cells(rows, array, &mut cells, &mut parts)?;
+            if number > 0 {
+                members.tokens.iter_mut().zip(cells).for_each(|(tokens, cells)| *tokens += cells);
+                continue;
+            }
+            contents.split = parts.iter().filter(|part| **part == Part::First).count() as u64;
+            if let Some(cost) = self.cost.as_ref().filter(|_| cells.len() == rows.ids().len()) {
+                let costs = (0..rows.len()).map(|row| cost.of_lens(cells[rows.members(row)].iter().copied()));
                 contents.costs = costs.collect();
             }
+            members = Members { tokens: cells, parts };
         }
-        self.add_origins(rows, &tokens, &begins, &mut contents);
+        self.add_origins(rows, &members, &mut contents);
         Ok(contents)
     }
 
-    /// Adds the sources of all members, with the `tokens` of each, and whether it `begins` a document.
-    fn add_origins(&self, rows: &PlannedRows, tokens: &[u64], begins: &[bool], contents: &mut BatchContents) {
+    /// Adds the sources of all members.
+    fn add_origins(&self, rows: &PlannedRows, members: &Members, contents: &mut BatchContents) {
         let (borders, mut sources) = (self.borders.locked(), self.sources.locked());
         let seen: Vec<_> = borders.iter().map(|keys| keys.seen()).collect();
-        let mut last = (usize::MAX, 0);
+        let mut number_of = |address: usize| {
+            sources.iter().position(|known| *known == address).unwrap_or_else(|| {
+                sources.push(address);
+                sources.len() - 1
+            })
+        };
+        let ids = rows.ids();
+        if let [Some(seen)] = seen.as_slice()
+            && let Some(reads) = seen.reads_of_only(ids.iter().map(|id| id.index))
+        {
+            let number = number_of(seen.address(0));
+            let (documents, tokens) = (members.documents(ids.len()), members.tokens.iter().sum());
+            contents.sources.resize(number + 1, SourceContents::default());
+            contents.sources[number] = SourceContents { documents, tokens, reads };
+            let origin = |row| (!rows.members(row).is_empty()).then_some(number as u32);
+            contents.origins = (0..rows.len()).map(origin).collect();
+            return;
+        }
+        // The number of each source of each border.
+        let unknown = |seen: &Option<MutexGuard<'_, Seen>>| vec![None; seen.as_ref().map_or(0, |seen| seen.sources())];
+        let mut numbers: Vec<Vec<Option<usize>>> = seen.iter().map(unknown).collect();
         for row in 0..rows.len() {
             let (mut origin, mut is_single) = (None, true);
             for member in rows.members(row) {
-                let ElementId { border, index, .. } = rows.ids()[member];
-                let kept = seen.get(border as usize).and_then(|seen| seen.as_ref()?.origin(index));
-                let long_ago = || Some((borders.get(border as usize)?.source_of(index)?, 0));
-                let Some((address, reads)) = kept.or_else(long_ago) else { continue };
-                if last.0 != address {
-                    let known = sources.iter().position(|known| *known == address);
-                    last = (address, known.unwrap_or(sources.len()));
-                    sources.extend(known.is_none().then_some(address));
-                }
-                let number = last.1;
+                let ElementId { border, index, .. } = ids[member];
+                let border = border as usize;
+                let kept =
+                    seen.get(border).and_then(|seen| seen.as_ref()).and_then(|seen| Some((seen, seen.place(index)?)));
+                let (number, reads) = match kept {
+                    Some((seen, place)) => {
+                        let source = place.source as usize;
+                        let number = numbers[border][source].get_or_insert_with(|| number_of(seen.address(source)));
+                        (*number, place.reads)
+                    }
+                    None => match borders.get(border).and_then(|keys| keys.source_of(index)) {
+                        Some(address) => (number_of(address), 0),
+                        None => continue,
+                    },
+                };
                 if contents.sources.len() <= number {
                     contents.sources.resize(number + 1, SourceContents::default());
                 }
                 let source = &mut contents.sources[number];
-                source.documents += u64::from(begins[member]);
-                source.tokens += tokens[member];
+                source.documents += u64::from(members.begins(member));
+                source.tokens += members.tokens.get(member).copied().unwrap_or(0);
                 source.reads = source.reads.max(reads);
                 is_single &= origin.is_none_or(|origin| origin == number as u32);
                 origin = Some(number as u32);
@@ -115,13 +138,35 @@ impl Census {
     }
 }
 
+/// The cells of the members of planned rows.
+#[derive(Default)]
+struct Members {
+    /// The tokens of each member; empty if rows are not packed.
+    tokens: Vec<u64>,
+    /// The place of each member's part in its element; empty if every member is a whole element.
+    parts: Vec<Part>,
+}
+
+impl Members {
+    /// Returns true if a document begins in a member.
+    #[inline]
+    fn begins(&self, member: usize) -> bool {
+        self.parts.get(member) != Some(&Part::Later)
+    }
+
+    /// Returns the number of documents that begin in `members` members.
+    fn documents(&self, members: usize) -> u64 {
+        (members - self.parts.iter().filter(|part| **part == Part::Later).count()) as u64
+    }
+}
+
 impl<D: IterDataset> RunContents<D> {
     /// Plans the batches of `dataset` from the keys of `run`, without making them. Tokens are counted in the arrays of
     /// segment ids whose names `is_counted` accepts.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if keys do not determine the rows. The message names the cause.
-    pub(crate) fn plan(dataset: &D, run: Runtime, is_counted: fn(&str) -> bool, cost: Cost) -> Result<Self> {
+    pub(crate) fn plan(dataset: &D, run: Runtime, is_counted: fn(&str) -> bool, cost: Option<Cost>) -> Result<Self> {
         let census = Arc::new(Census::new(is_counted, cost));
         let run = run.with_census(census.clone());
         match dataset.iter_part(&run, &crate::part::Part::whole())? {

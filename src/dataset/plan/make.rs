@@ -70,13 +70,13 @@ pub(crate) trait Make<T>: Send {
         Vec::new()
     }
 
-    /// Passes the cells of each member of `rows` in the array `of` to `take`, in order, with the place of the member's
-    /// part in its element.
+    /// Appends the cells of each member of `rows` in the array `of` to `cells`, and the place of the member's part in its
+    /// element to `parts`. Appends no part if every member is a whole element.
     ///
     /// # Errors
     /// Errors of [`lens`](Self::lens).
-    fn cells(&self, rows: &PlannedRows, of: &Segments, take: &mut dyn FnMut(u64, Part)) -> Result<()> {
-        let _ = (rows, of, take);
+    fn cells(&self, rows: &PlannedRows, of: &Segments, cells: &mut Vec<u64>, parts: &mut Vec<Part>) -> Result<()> {
+        let _ = (rows, of, cells, parts);
         Ok(())
     }
 

@@ -105,10 +105,7 @@ impl PrefixKeys {
     /// earlier keys.
     fn note_block(&self, indices: &[u64], found: &[Found], block: &KeyBlock, before: usize) {
         let Some(seen) = &self.seen else { return };
-        let mut seen = seen.locked();
-        for ((index, found), (key, lens)) in indices.iter().zip(found).zip(block.iter().skip(before)) {
-            seen.note(*index, found, matches!(key, Key::Elements(1)).then_some(lens));
-        }
+        seen.locked().note_block(indices, found, block, before);
     }
 
     /// Returns the indices that were read last, if the pass has a census.
@@ -173,9 +170,13 @@ impl PrefixKeys {
         let mut rest = ids;
         if let Some(seen) = &self.seen {
             let seen = seen.locked();
+            lens.reserve(ids.len() * width);
             while let Some((id, later)) = rest.split_first() {
                 let Some(kept) = seen.lens(id.index).filter(|_| id.piece == 0) else { break };
-                lens.extend_from_slice(kept);
+                match kept {
+                    [len] => lens.push(*len),
+                    _ => lens.extend_from_slice(kept),
+                }
                 rest = later;
             }
         }

@@ -116,12 +116,11 @@ impl<D: MapDataset + 'static> Keyed for RecordsOf<D> {
     }
 
     fn make_each(&self, records: &[u64], take: &mut dyn FnMut(Key, &[u32])) -> Result<()> {
-        for some in records.chunks(TOGETHER as usize) {
-            match self.rows(some)? {
-                Some(rows) => take_rows(&rows, take),
-                None => self.evaluate(some, take)?,
-            }
+        // Rows are views, so their number is not limited.
+        if let Some(rows) = self.rows(records)? {
+            take_rows(&rows, take);
+            return Ok(());
         }
-        Ok(())
+        records.chunks(TOGETHER as usize).try_for_each(|some| self.evaluate(some, take))
     }
 }

@@ -83,6 +83,11 @@ impl PlannedRows {
         row.checked_sub(1).map_or(0, end)..end(row)
     }
 
+    /// Returns true if a member is a part of an element.
+    pub(crate) fn has_cuts(&self) -> bool {
+        !self.cut_ends.is_empty()
+    }
+
     /// Returns the row of a member.
     pub(crate) fn row_of(&self, member: usize) -> usize {
         self.ends.partition_point(|&end| end <= member as u64)

@@ -1,9 +1,10 @@
 //! Records and lengths of the indices that a plan has read last.
 
 use crate::dataset::run::upcoming::Found;
+use crate::keys::{Key, KeyBlock};
 
-/// Number of indices that are kept.
-const KEPT: usize = 1 << 15;
+/// Number of indices that are kept: the elements of a batch, and of the windows of packing stages.
+const KEPT: usize = 1 << 16;
 /// Largest distance back at which an index is read again because a chunk was interrupted.
 const AGAIN: u64 = 1 << 12;
 
@@ -22,12 +23,12 @@ pub(super) struct Seen {
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+pub(super) struct Place {
     /// `u64::MAX` if the place is empty.
     index: u64,
     /// Number of records of the source that were read, including this record.
-    reads: u64,
-    source: u32,
+    pub(super) reads: u64,
+    pub(super) source: u32,
     is_single: bool,
 }
 
@@ -36,6 +37,43 @@ impl Seen {
     pub(super) fn new(width: usize) -> Self {
         let empty = Place { index: u64::MAX, reads: 0, source: 0, is_single: false };
         Self { places: vec![empty; KEPT], lens: vec![0; KEPT * width], width, sources: Vec::new(), next: 0 }
+    }
+
+    /// Notes that `indices` were read, which lead to `found`, in order. `block` has their keys after `before` earlier keys.
+    pub(super) fn note_block(&mut self, indices: &[u64], found: &[Found], block: &KeyBlock, before: usize) {
+        let is_run = indices.iter().zip(self.next..).all(|(index, next)| *index == next);
+        if !is_run || !block.is_one_each() {
+            for ((index, found), (key, lens)) in indices.iter().zip(found).zip(block.iter().skip(before)) {
+                self.note(*index, found, matches!(key, Key::Elements(1)).then_some(lens));
+            }
+            return;
+        }
+        let mut lens = block.lens().get(before * self.width..).unwrap_or_default();
+        let mut found = found;
+        while let Some(at) = (!found.is_empty()).then_some(self.next as usize % KEPT) {
+            let (now, later) = found.split_at(found.len().min(KEPT - at));
+            self.note_run(now);
+            let (now, rest) = lens.split_at(lens.len().min(now.len() * self.width));
+            if let Some(kept) = self.lens.get_mut(at * self.width..at * self.width + now.len()) {
+                kept.copy_from_slice(now);
+            }
+            (found, lens) = (later, rest);
+        }
+    }
+
+    /// Notes the next indices, which end at the last place or before.
+    fn note_run(&mut self, found: &[Found]) {
+        for run in found.chunk_by(|one, next| one.source == next.source) {
+            let Some(first) = run.first() else { continue };
+            let (source, from) = (self.number(first.source), self.next as usize % KEPT);
+            let (reads, next) = (self.sources[source].1 + 1, self.next);
+            for (place, ahead) in self.places[from..].iter_mut().zip(0..run.len() as u64) {
+                let (index, reads) = (next + ahead, reads + ahead);
+                *place = Place { index, reads, source: source as u32, is_single: true };
+            }
+            self.sources[source].1 += run.len() as u64;
+            self.next += run.len() as u64;
+        }
     }
 
     /// Notes that an index was read. `lens` are the lengths of its element, if it has a single element.
@@ -63,17 +101,39 @@ impl Seen {
         })
     }
 
+    /// Returns the source of an index, and the number of records of the source that were read up to it, if the index is kept.
+    #[inline]
+    pub(super) fn place(&self, index: u64) -> Option<Place> {
+        self.places.get(index as usize % KEPT).filter(|place| place.index == index).copied()
+    }
+
     /// Returns the lengths of the single element of an index, if the index is kept.
+    #[inline]
     pub(super) fn lens(&self, index: u64) -> Option<&[u32]> {
+        self.place(index).filter(|place| place.is_single)?;
         let at = index as usize % KEPT;
-        self.places.get(at).filter(|place| place.index == index && place.is_single)?;
         self.lens.get(at * self.width..(at + 1) * self.width)
     }
 
-    /// Returns the address of the source of an index, and the number of records of the source that were read up to it,
-    /// if the index is kept.
-    pub(super) fn origin(&self, index: u64) -> Option<(usize, u64)> {
-        let place = self.places.get(index as usize % KEPT).filter(|place| place.index == index)?;
-        Some((self.sources.get(place.source as usize)?.0, place.reads))
+    /// Returns the address of a source.
+    pub(super) fn address(&self, source: usize) -> usize {
+        self.sources.get(source).map_or(0, |(address, _)| *address)
+    }
+
+    /// Returns the number of sources.
+    pub(super) fn sources(&self) -> usize {
+        self.sources.len()
+    }
+
+    /// Returns the largest number of records of the only source that were read up to one of `indices`. Returns `None` if there
+    /// are several sources, or if an index is not kept.
+    pub(super) fn reads_of_only(&self, indices: impl Iterator<Item = u64>) -> Option<u64> {
+        let (mut reads, mut is_kept) = (0, self.sources.len() == 1);
+        for index in indices {
+            let place = &self.places[index as usize % KEPT];
+            is_kept &= place.index == index;
+            reads = reads.max(place.reads);
+        }
+        is_kept.then_some(reads)
     }
 }

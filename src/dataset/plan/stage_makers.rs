@@ -120,8 +120,8 @@ impl<T: 'static, E: Each<T, Out: 'static>> Make<E::Out> for EachMaker<T, E> {
         self.make.segments(recipe, of)
     }
 
-    fn cells(&self, rows: &PlannedRows, of: &Segments, take: &mut dyn FnMut(u64, Part)) -> Result<()> {
-        self.make.cells(rows, of, take)
+    fn cells(&self, rows: &PlannedRows, of: &Segments, cells: &mut Vec<u64>, parts: &mut Vec<Part>) -> Result<()> {
+        self.make.cells(rows, of, cells, parts)
     }
 
     fn spans(&self, recipe: &[Member]) -> Result<Option<Vec<Span>>> {

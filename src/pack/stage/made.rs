@@ -310,13 +310,17 @@ impl Make<Element> for MakeRows {
         arrays.map(|(feature, part, name)| self.array(name, feature, part == 4)).collect()
     }
 
-    fn cells(&self, rows: &PlannedRows, of: &Segments, take: &mut dyn FnMut(u64, Part)) -> Result<()> {
+    fn cells(&self, rows: &PlannedRows, of: &Segments, cells: &mut Vec<u64>, parts: &mut Vec<Part>) -> Result<()> {
         let feature = self.feature(of)?;
         let mut lens = Vec::with_capacity(rows.ids().len() * self.counted.len());
         self.make.lens_of(rows.ids(), &mut lens)?;
-        for (member, lens) in lens.chunks_exact(self.counted.len()).enumerate() {
-            let cut = rows.cut(member);
-            let len = lens[of.feature] as usize;
+        let lens = lens.chunks_exact(self.counted.len()).map(|lens| lens[of.feature] as usize);
+        if !rows.has_cuts() {
+            cells.extend(lens.map(|len| self.cells_of(feature, of, len, &[]) as u64));
+            return Ok(());
+        }
+        for (member, len) in lens.enumerate() {
+            let (cut, all) = (rows.cut(member), &mut *cells);
             let cells = self.cells_of(feature, of, len, cut);
             let part = match (cut, &self.by) {
                 ([], _) => Part::Whole,
@@ -330,7 +334,8 @@ impl Make<Element> for MakeRows {
                 (cut, _) if piece(Some(cut)) == 0 => Part::First,
                 _ => Part::Later,
             };
-            take(cells as u64, part);
+            all.push(cells as u64);
+            parts.push(part);
         }
         Ok(())
     }
