@@ -66,7 +66,8 @@ macro_rules! from_as {
     };
 }
 
-/// Defines methods that return a constant, inside an `impl`: `facts! { name: "zip", role: Role::Stateful }`.
+/// Defines methods that return a constant, inside an `impl`: `facts! { name: "zip", role: Role::Stateful }`. The types
+/// of the constants are imported where the macro is used.
 macro_rules! facts {
     ($($fact:ident: $value:expr),+ $(,)?) => {
         $(facts!(@ $fact, $value);)+
@@ -78,10 +79,13 @@ macro_rules! facts {
         facts!(@@ unplanned, &'static str, $value);
     };
     (@ role, $value:expr) => {
-        facts!(@@ role, $crate::dataset::Role, $value);
+        facts!(@@ role, Role, $value);
     };
     (@ memory, $value:expr) => {
-        facts!(@@ memory, Option<$crate::dataset::Memory>, $value);
+        facts!(@@ memory, Option<Memory>, $value);
+    };
+    (@ parents, $value:expr) => {
+        facts!(@@ parents, Vec<&dyn Stage>, $value);
     };
     (@ $fact:ident, $value:expr) => {
         facts!(@@ $fact, bool, $value);
@@ -89,6 +93,15 @@ macro_rules! facts {
     (@@ $fact:ident, $type:ty, $value:expr) => {
         fn $fact(&self) -> $type {
             $value
+        }
+    };
+}
+
+/// Defines `bulk`, inside an `impl MapDataset`, of a dataset that is a `BulkRead`.
+macro_rules! reads_in_bulk {
+    () => {
+        fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {
+            Some(self)
         }
     };
 }

@@ -41,9 +41,7 @@ impl Stage for Computed {
     fn node(&self) -> Node<'_> {
         Node { describe: self, ..Node::new("computed", if self.dense { Role::Source } else { Role::MayDrop }) }
     }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        Vec::new()
-    }
+    facts! { parents: Vec::new() }
 }
 
 impl Describe for Computed {

@@ -67,9 +67,7 @@ impl<D: MapDataset<Item: Send>, U, F: Fn(D::Item) -> Result<U> + Clone + Send + 
         many.filter_map(|_, item| (self.convert)(item).map(Some))
     }
 
-    fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {
-        Some(self)
-    }
+    reads_in_bulk!();
 
     fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Result<Self>> {
         let inner = self.inner.for_pass(run, border)?;

@@ -32,9 +32,7 @@ impl MapDataset for Native {
         released(|| self.0.get_many(indices, cx)).map(|_, element| Item::Element(element))
     }
 
-    fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {
-        Some(self)
-    }
+    reads_in_bulk!();
 
     fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Result<Self>> {
         Some(self.0.for_pass(run, border)?.map(Self))

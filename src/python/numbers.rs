@@ -30,9 +30,7 @@ impl MapDataset for Numbers {
         self.0.get_many(indices, cx).map(|_, number| Item::Int(number))
     }
 
-    fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {
-        Some(self)
-    }
+    reads_in_bulk!();
 }
 
 impl BulkRead<Item> for Numbers {

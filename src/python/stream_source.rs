@@ -57,9 +57,7 @@ impl Stage for PythonStream {
     fn node(&self) -> Node<'_> {
         Node { describe: self, ..Node::new("source", Role::Source) }
     }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        Vec::new()
-    }
+    facts! { parents: Vec::new() }
 }
 
 impl Describe for PythonStream {

@@ -76,9 +76,7 @@ impl<F: Forward> Stage for FileStream<F> {
         let name = self.shared.format.name();
         Node { describe: &self.shared.identity, source: Some(self), ..Node::new(name, Role::Source) }
     }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        Vec::new()
-    }
+    facts! { parents: Vec::new() }
 }
 
 impl<F: Forward> Records for FileStream<F> {

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 #[derive(Clone, Debug)]
 pub(crate) struct Firsts {
     before: Before,
-    len: u64,
+    pub(crate) len: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -28,11 +28,6 @@ impl Firsts {
             len = len.checked_add(count).ok_or_else(|| Error::data("more than 2^64 records"))?;
         }
         Ok(Self { before: Before::of(firsts, len), len })
-    }
-
-    /// Returns the number of records in all parts.
-    pub(crate) fn len(&self) -> u64 {
-        self.len
     }
 
     /// Returns the number of records before `part`, which must exist.
@@ -120,7 +115,7 @@ mod tests {
             let firsts = Firsts::of(counts.iter().copied()).unwrap();
             assert_eq!(matches!(firsts.before, Before::Even(_)), even, "{counts:?}");
             let owners = counts.iter().enumerate().flat_map(|(part, &count)| (0..count).map(move |at| (part, at)));
-            let found: Vec<_> = (0..firsts.len()).map(|index| firsts.find(index).unwrap()).collect();
+            let found: Vec<_> = (0..firsts.len).map(|index| firsts.find(index).unwrap()).collect();
             assert_eq!(found, owners.collect::<Vec<_>>(), "{counts:?}");
             for (part, &count) in counts.iter().enumerate() {
                 assert_eq!(
@@ -135,7 +130,7 @@ mod tests {
     #[test]
     fn parts_without_records_hold_none() {
         let firsts = Firsts::of([0, 2, 0, 0, 3, 0]).unwrap();
-        let found: Vec<_> = (0..firsts.len()).map(|index| firsts.find(index).unwrap()).collect();
+        let found: Vec<_> = (0..firsts.len).map(|index| firsts.find(index).unwrap()).collect();
         assert_eq!(found, [(1, 0), (1, 1), (4, 0), (4, 1), (4, 2)]);
         assert_eq!(firsts.find(5).unwrap_err().message(), "no record 5: there are 5");
         assert!(Firsts::of([]).unwrap().find(0).is_err());

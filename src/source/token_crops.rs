@@ -68,7 +68,7 @@ impl Crops {
 
     /// Returns the number of ids that are in no crop.
     pub fn left_over(&self) -> u64 {
-        self.shape.tokens.len() - self.firsts.len() * self.shape.seq_len as u64
+        self.shape.tokens.len() - self.firsts.len * self.shape.seq_len as u64
     }
 }
 
@@ -91,14 +91,12 @@ impl Stage for Crops {
     fn node(&self) -> Node<'_> {
         Node { describe: &self.shape, indices: Indices::Moved(self), ..self.shape.node("crops") }
     }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        Vec::new()
-    }
+    facts! { parents: Vec::new() }
 }
 
 impl Moves for Crops {
     fn will_read(&self, next: Upcoming<'_>) {
-        let place = |index: &u64| self.place(index.checked_rem(self.firsts.len())?).ok();
+        let place = |index: &u64| self.place(index.checked_rem(self.firsts.len)?).ok();
         self.shape.will_read(next.indices().iter().filter_map(place), next);
     }
 }
@@ -107,7 +105,7 @@ impl MapDataset for Crops {
     type Item = Element;
 
     fn len(&self) -> u64 {
-        self.firsts.len()
+        self.firsts.len
     }
 
     #[inline]
@@ -118,9 +116,7 @@ impl MapDataset for Crops {
         }
     }
 
-    fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {
-        Some(self)
-    }
+    reads_in_bulk!();
 }
 
 impl BulkRead<Element> for Crops {
@@ -158,7 +154,7 @@ fn timed_stack(
     Some(batch)
 }
 
-debug_as!(Crops, |self, f| write!(f, "Crops({} of {} ids)", self.firsts.len(), self.shape.width()));
+debug_as!(Crops, |self, f| write!(f, "Crops({} of {} ids)", self.firsts.len, self.shape.width()));
 
 /// Random crops: see [`Tokens::random_crops`]. An infinite [`MapDataset`] of elements `{tokens: i32[seq_len]}`.
 ///
@@ -211,7 +207,7 @@ impl RandomCrops {
 
     #[inline]
     fn crop(&self, index: u64) -> Result<Element> {
-        let last = self.firsts.len().checked_sub(1).ok_or_else(|| Error::data("no file is as long as a crop"))?;
+        let last = self.firsts.len.checked_sub(1).ok_or_else(|| Error::data("no file is as long as a crop"))?;
         // Crops are mostly read in order, but at addresses that no processor can predict. Without the prefetch, half of
         // the time would be spent waiting for memory.
         let (next_file, next_from) = self.place(index.wrapping_add(1), last)?;
@@ -225,9 +221,7 @@ impl Stage for RandomCrops {
     fn node(&self) -> Node<'_> {
         Node { describe: self, indices: Indices::Moved(self), ..self.shape.node("random_crops") }
     }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        Vec::new()
-    }
+    facts! { parents: Vec::new() }
 }
 
 impl Describe for RandomCrops {
@@ -241,7 +235,7 @@ impl Describe for RandomCrops {
 
 impl Moves for RandomCrops {
     fn will_read(&self, next: Upcoming<'_>) {
-        if let Some(last) = self.firsts.len().checked_sub(1) {
+        if let Some(last) = self.firsts.len.checked_sub(1) {
             let place = |&index: &u64| self.place(index, last).ok();
             self.shape.will_read(next.indices().iter().filter_map(place), next);
         }
@@ -260,20 +254,18 @@ impl MapDataset for RandomCrops {
         timed(cx, "random_crops", || self.crop(index)).map(Some)
     }
 
-    fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {
-        Some(self)
-    }
+    reads_in_bulk!();
 }
 
 impl BulkRead<Element> for RandomCrops {
     fn get_stacked(&self, indices: &[u64], cx: &mut Cx) -> GetStacked<Element> {
-        let last = self.firsts.len().checked_sub(1)?;
+        let last = self.firsts.len.checked_sub(1)?;
         timed_stack(cx, indices, |&index| self.place(index, last).ok(), &self.shape)
     }
 }
 
 debug_as!(RandomCrops, |self, f| {
-    write!(f, "RandomCrops({} ids out of {} places)", self.shape.width(), self.firsts.len())
+    write!(f, "RandomCrops({} ids out of {} places)", self.shape.width(), self.firsts.len)
 });
 
 #[cfg(test)]

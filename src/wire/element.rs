@@ -113,7 +113,7 @@ fn read_flat_array(
     if len <= INLINE {
         to.push((name.clone(), Value::Array(Array::flat(dtype, rank as u8, dims, Buffer::from_word(word, len)))));
     } else {
-        let data = Buffer::part_of(from.owner(), word as usize, len);
+        let data = Buffer::part_of(from.owner, word as usize, len);
         to.push((name.clone(), Value::Array(Array::flat(dtype, rank as u8, dims, data))));
     }
     Ok(())

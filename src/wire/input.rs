@@ -14,7 +14,7 @@ type Fields = Rc<[(Name, Kind)]>;
 
 /// A chunk that is being read. Each word is read only once, so a checked word stays valid if another process writes there.
 pub(crate) struct In<'a> {
-    owner: &'a Arc<dyn Owner>,
+    pub(super) owner: &'a Arc<dyn Owner>,
     bytes: &'a [u8],
     /// Position of the next word, and of the last word of its block.
     word: usize,
@@ -165,12 +165,6 @@ impl<'a> In<'a> {
         } else {
             Err(self.damaged(format!("{len} bytes at {at}, again")))
         }
-    }
-
-    /// Returns the owner of the bytes.
-    #[inline]
-    pub(super) fn owner(&self) -> &'a Arc<dyn Owner> {
-        self.owner
     }
 
     /// Reads `len` bytes. Returns a view in place if they do not fit in a word.

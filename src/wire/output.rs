@@ -60,7 +60,7 @@ pub(crate) struct Out<'a> {
 impl<'a> Out<'a> {
     pub(super) fn new(buf: &'a mut [u8]) -> Self {
         let buf = Region::new(buf);
-        let (start, capacity) = (buf.expose(), buf.len());
+        let (start, capacity) = (buf.expose(), buf.len);
         let foreign = Foreign::begin(start, capacity);
         let mut out = Self { foreign, ..Self::with_capacity(buf, capacity) };
         // A reader expects the table right after the header, so no block may be allocated before the first table block.

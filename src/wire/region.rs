@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 /// Writable bytes, borrowed for the lifetime of the region.
 pub(super) struct Region<'a> {
     start: *mut u8,
-    len: usize,
+    pub(super) len: usize,
     _borrowed: PhantomData<&'a mut [u8]>,
 }
 
@@ -20,10 +20,6 @@ unsafe impl Send for Region<'_> {}
 impl<'a> Region<'a> {
     pub(super) fn new(bytes: &'a mut [u8]) -> Self {
         Self { start: bytes.as_mut_ptr(), len: bytes.len(), _borrowed: PhantomData }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.len
     }
 
     /// Exposes and returns the address of the first byte, for foreign pointers into the region.
@@ -61,7 +57,7 @@ mod tests {
         region.put(6, &[9, 9, 9]);
         region.put(usize::MAX, &[9]);
         region.put(8, &[]);
-        assert_eq!(region.len(), 8);
+        assert_eq!(region.len, 8);
         assert_eq!(memory, [0, 0, 1, 2, 3, 0, 0, 0]);
         let mut none = Region::new(&mut []);
         none.put(0, &[1]);

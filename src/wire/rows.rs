@@ -182,7 +182,7 @@ impl ElementRows {
         };
         let left = from.length()?;
         let at = from.rows(left, stride)?;
-        let mut rows = Self { owner: from.owner().clone(), fields: Vec::with_capacity(lens.len()), at, stride, left };
+        let mut rows = Self { owner: from.owner.clone(), fields: Vec::with_capacity(lens.len()), at, stride, left };
         for (((name, (dtype, shape)), start), len) in shapes.into_iter().zip(starts).zip(lens) {
             let first = Array::new(dtype, &shape, rows.buffer(start, len))?;
             rows.fields.push(Field { name, first, start });

@@ -11,7 +11,7 @@ use super::row::Row;
 
 /// Rows of a file that `--output FILE.json` wrote.
 pub(super) struct Baseline {
-    file: PathBuf,
+    pub(super) file: PathBuf,
     rows: Vec<Before>,
 }
 
@@ -58,11 +58,6 @@ impl Baseline {
     /// Returns the file name without folder and extension.
     pub(super) fn name(&self) -> String {
         self.file.file_stem().unwrap_or(self.file.as_os_str()).to_string_lossy().into_owned()
-    }
-
-    /// Returns the path of the file.
-    pub(super) fn file(&self) -> &Path {
-        &self.file
     }
 
     /// Returns the earlier rate of the row with the settings of `row`.

@@ -135,7 +135,7 @@ pub(crate) fn main(args: &Args) -> Result<Outcome> {
             args.output.iter().for_each(|file| drop(export::write(&bench, file)));
         }
     }
-    bench.finish(earlier.last().map(Baseline::file));
+    bench.finish(earlier.last().map(|baseline| &*baseline.file));
     tell(args, &bench)?;
     args.html.iter().try_for_each(|file| output::page(file, &page::page(&bench, &earlier)))?;
     match bench.mismatch() {

@@ -59,9 +59,7 @@ impl<D: MapDataset<Item = Element>> MapDataset for OfNames<D> {
         self.mapped.get_many(indices, cx)
     }
 
-    fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {
-        Some(self)
-    }
+    reads_in_bulk!();
 }
 
 impl<D: MapDataset<Item = Element>> BulkRead<Element> for OfNames<D> {

@@ -145,9 +145,7 @@ impl<D: MapDataset, C: Combine> MapDataset for Combined<D, C> {
         }
     }
 
-    fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {
-        Some(self)
-    }
+    reads_in_bulk!();
 }
 
 impl<D: MapDataset, C: Combine> BulkRead<D::Item> for Combined<D, C> {

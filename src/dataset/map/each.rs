@@ -194,9 +194,7 @@ impl<D: MapDataset, E: Each<D::Item>> MapDataset for Mapped<D, E> {
         made
     }
 
-    fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {
-        Some(self)
-    }
+    reads_in_bulk!();
 
     fn for_pass(&self, run: &Runtime, border: StageId) -> Option<Result<Self>> {
         let each = self.each.again()?;

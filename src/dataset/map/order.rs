@@ -287,9 +287,7 @@ impl<D: MapDataset, O: Order> MapDataset for Ordered<D, O> {
         many
     }
 
-    fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {
-        Some(self)
-    }
+    reads_in_bulk!();
 }
 
 impl<D: MapDataset, O: Order> BulkRead<D::Item> for Ordered<D, O> {

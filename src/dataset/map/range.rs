@@ -56,9 +56,7 @@ impl Stage for Range {
         let (indices, source) = (Indices::Moved(self), Some(self as &dyn Records));
         Node { describe: self, is_native: true, indices, source, ..Node::new("range", Role::Source) }
     }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        Vec::new()
-    }
+    facts! { parents: Vec::new() }
 }
 
 impl Describe for Range {
@@ -111,9 +109,7 @@ impl MapDataset for Range {
         cx.timed_many(StageId(0), indices.len(), numbers).into()
     }
 
-    fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {
-        Some(self)
-    }
+    reads_in_bulk!();
 }
 
 impl BulkRead<i64> for Range {

@@ -223,9 +223,7 @@ impl<S: RandomAccess> Stage for Source<S> {
             ..Node::new(name, Role::Source)
         }
     }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        Vec::new()
-    }
+    facts! { parents: Vec::new() }
 }
 
 impl<S: RandomAccess> Moves for Source<S> {
@@ -321,9 +319,7 @@ impl<S: RandomAccess> MapDataset for Source<S> {
         many.map_errors(|_, error| blame(error))
     }
 
-    fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {
-        Some(self)
-    }
+    reads_in_bulk!();
 }
 
 impl<S: RandomAccess> BulkRead<S::Record> for Source<S> {

@@ -85,7 +85,7 @@ impl<'a> Chunk<'a> {
 
     /// Returns the range of the data in the span: all bytes after the header.
     pub(super) fn data(&self) -> Range<u64> {
-        HEADER..self.span.len()
+        HEADER..self.span.len
     }
 
     /// Checks the data against its hash.

@@ -89,10 +89,10 @@ impl Index {
             counts.push(records);
         }
         let firsts = Firsts::of(counts)?;
-        if firsts.len() != len {
+        if firsts.len != len {
             return Err(Error::data(format!(
                 "the chunks have {} records together, but the index states {len}",
-                firsts.len()
+                firsts.len
             )));
         }
         Ok(Self { chunks: entries, firsts, end: begin })
@@ -125,7 +125,7 @@ impl Index {
 
     /// Returns the number of records in the file.
     pub(super) fn len(&self) -> u64 {
-        self.firsts.len()
+        self.firsts.len
     }
 
     /// Returns the number of chunks in the file.

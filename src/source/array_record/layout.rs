@@ -33,7 +33,7 @@ const _: () = assert!(crate::store::BLOCK.is_multiple_of(BLOCK));
 pub(super) struct Span<'a> {
     file: &'a Pieces<'a>,
     begin: u64,
-    len: u64,
+    pub(super) len: u64,
 }
 
 impl<'a> Span<'a> {
@@ -43,10 +43,6 @@ impl<'a> Span<'a> {
         let here = file.range();
         let fits = end_of(begin, len)? <= limit.min(here.end);
         (fits && begin >= here.start && round_up(begin)? == begin).then_some(Self { file, begin, len })
-    }
-
-    pub(super) fn len(self) -> u64 {
-        self.len
     }
 
     /// Returns the file offset of byte `at` of the chunk.

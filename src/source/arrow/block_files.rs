@@ -71,7 +71,7 @@ impl<F: Blocked> BlockFiles<F> {
     pub(crate) fn new(format: F, columns: Vec<Name>, ids: &[FileId], cache_bytes: usize) -> Result<Self> {
         let firsts = Firsts::of(format.rows())?;
         let identity = format!("{}, columns=[{}]{}", files::identity(ids), columns.join(", "), format.params());
-        let units = Units::new(cache_bytes, firsts.len(), format.decoded_bytes());
+        let units = Units::new(cache_bytes, firsts.len, format.decoded_bytes());
         let far = content::any_far(format.contents());
         Ok(Self { format, firsts, columns, units, far, identity })
     }

@@ -24,7 +24,7 @@ macro_rules! rows_of_spans {
         type Record = $crate::element::Element;
 
         fn len(&self) -> u64 {
-            self.firsts.len()
+            self.firsts.len
         }
 
         fn read(&self, index: u64) -> $crate::error::Result<$crate::element::Element> {

@@ -138,7 +138,7 @@ impl RandomAccess for NpzRows {
     type Record = Element;
 
     fn len(&self) -> u64 {
-        self.firsts.len()
+        self.firsts.len
     }
 
     fn read(&self, index: u64) -> Result<Element> {

@@ -228,7 +228,7 @@ impl<F: Numbered> RandomAccess for Files<F> {
     type Record = F::Record;
 
     fn len(&self) -> u64 {
-        self.firsts.len()
+        self.firsts.len
     }
 
     #[inline]

@@ -12,9 +12,7 @@ impl Stage for Examples<TfRecordStream> {
     fn node(&self) -> Node<'_> {
         Node { describe: self, ..Node::new(self.records.node().name, Role::Source) }
     }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        Vec::new()
-    }
+    facts! { parents: Vec::new() }
 }
 
 impl Describe for Examples<TfRecordStream> {

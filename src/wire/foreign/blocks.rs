@@ -35,7 +35,7 @@ pub(super) struct Blocks {
     written: usize,
     /// Sorted by start.
     blocks: Vec<Block>,
-    given: usize,
+    pub(super) given: usize,
     allocated: bool,
     /// True if the extent is memory that forks of this process do not have.
     pub(super) shared: bool,
@@ -57,10 +57,6 @@ impl Blocks {
 
     pub(super) fn wrote(&mut self, end: usize) {
         self.written = end;
-    }
-
-    pub(super) fn given(&self) -> usize {
-        self.given
     }
 
     /// Allocates a block of `len` bytes. Returns its place, or `None` if there is no room.
@@ -268,7 +264,7 @@ mod tests {
                         blocks.wrote(start + len);
                         written.push((start, len));
                     }
-                    Do::Mark => marks.push((blocks.written, blocks.given(), written.clone())),
+                    Do::Mark => marks.push((blocks.written, blocks.given, written.clone())),
                     Do::Rewind => {
                         if let Some((end, given, before)) = marks.pop() {
                             // A chunk writer only rewinds to a mark of the present record, within which no given block was freed.
@@ -323,11 +319,11 @@ mod tests {
         blocks.free(other).unwrap();
         assert!(!blocks.give(rows[2], 2 * 640 + 64 + 640));
         assert!(blocks.give(rows[0], 4 * 640) && !blocks.give(rows[3], 640));
-        assert_eq!((blocks.given(), blocks.has_others()), (1, true));
+        assert_eq!((blocks.given, blocks.has_others()), (1, true));
         // A single gift, taken back at once.
         blocks.rewind(HEADER, 0);
         assert!(blocks.give(rows[1], 3 * 640) && blocks.give(rows[0], 640) && blocks.give(behind, 640));
-        assert_eq!((blocks.given(), blocks.needed(), blocks.has_others()), (3, behind + 640, false));
+        assert_eq!((blocks.given, blocks.needed(), blocks.has_others()), (3, behind + 640, false));
         rows.into_iter().chain([behind]).for_each(|row| blocks.free(row).unwrap());
         assert_eq!(blocks.settled(), Settled { in_use: false, allocated: true, wasted: 64 });
     }

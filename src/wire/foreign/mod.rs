@@ -209,7 +209,7 @@ impl Foreign {
 
     /// Returns the number of gifts.
     pub(super) fn given(&self) -> usize {
-        self.with(|blocks| blocks.given()).unwrap_or(0)
+        self.with(|blocks| blocks.given).unwrap_or(0)
     }
 
     /// Takes back all but the first `given` gifts, and the output after `end`.

@@ -20,7 +20,7 @@ use crate::workers::sys::usage::{self, Memory};
 /// Each worker has a thread that [follows](Followed) its messages until it has ended.
 #[derive(Debug)]
 pub(crate) struct Worker {
-    number: u64,
+    pub(crate) number: u64,
     life: Arc<Life>,
     gone: Receiver<Exit>,
     exit: Option<Exit>,
@@ -52,12 +52,6 @@ impl Worker {
         let (tell, gone) = bounded(1);
         let followed = Followed { number, life: life.clone(), events, tell };
         (Self { number, life, gone, exit: None }, followed)
-    }
-
-    /// Returns the number that the worker was started with.
-    #[cfg(test)]
-    pub(crate) fn number(&self) -> u64 {
-        self.number
     }
 
     /// Returns the process id.

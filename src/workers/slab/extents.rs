@@ -73,7 +73,7 @@ pub(super) struct Extents {
     pages: u32,
     /// First page of the reserve.
     reserve: u32,
-    limit: u32,
+    pub(super) limit: u32,
     open: FreeRuns,
     closed: FreeRuns,
     reserved: FreeRuns,
@@ -200,19 +200,13 @@ impl Extents {
             granted_bytes: bytes(self.granted),
             leased_bytes: bytes(self.leased),
             leases: self.leases,
-            free_bytes: bytes(self.open.pages()),
+            free_bytes: bytes(self.open.pages),
             longest_free_bytes: bytes(self.open.longest()),
-            bound_bytes: bytes(self.pages - self.closed.pages()),
+            bound_bytes: bytes(self.pages - self.closed.pages),
             high_water_bytes: bytes(self.high_water),
             copies: 0,
             copied_bytes: 0,
         }
-    }
-
-    /// Returns the limit in pages.
-    #[cfg(test)]
-    pub(super) fn limit(&self) -> u32 {
-        self.limit
     }
 
     fn granted(&mut self, run: Range<u32>) -> ExtentId {

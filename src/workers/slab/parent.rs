@@ -159,7 +159,7 @@ impl<M: Memory> Slab<M> {
     #[cfg(test)]
     pub(crate) fn set_limit(&self, bytes: usize) -> Result<()> {
         let Ok(mut state) = self.lock() else { return Ok(()) };
-        let before = state.extents.limit();
+        let before = state.extents.limit;
         let holes = state.extents.set_limit(u32::try_from(bytes / PAGE).unwrap_or(u32::MAX));
         drop(state);
         let result = holes.iter().try_for_each(|hole| self.memory.punch(hole.bytes()));

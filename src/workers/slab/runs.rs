@@ -10,7 +10,7 @@ pub(super) struct FreeRuns {
     ends: BTreeMap<u32, u32>,
     /// Length and first page of every run.
     by_length: BTreeSet<(u32, u32)>,
-    pages: u32,
+    pub(super) pages: u32,
 }
 
 impl FreeRuns {
@@ -78,11 +78,6 @@ impl FreeRuns {
         self.by_length.last().map_or(0, |&(length, _)| length)
     }
 
-    /// Returns the number of pages in the set.
-    pub(super) fn pages(&self) -> u32 {
-        self.pages
-    }
-
     fn insert(&mut self, run: Range<u32>) {
         if !run.is_empty() {
             self.ends.insert(run.start, run.end);
@@ -112,7 +107,7 @@ mod tests {
         [4..8, 12..14, 0..2, 2..4, 20..30].into_iter().for_each(|run| free.add(run));
         assert_eq!(runs(&free), [(0, 8), (12, 14), (20, 30)]);
         assert_eq!((free.take(2), free.take(3), free.take(9)), (Some(12..14), Some(0..3), Some(20..29)));
-        assert_eq!((free.pages(), free.longest(), free.take(6)), (6, 5, None));
+        assert_eq!((free.pages, free.longest(), free.take(6)), (6, 5, None));
         free.add(12..14);
         free.add(8..12);
         assert_eq!(runs(&free), [(3, 14), (29, 30)]);
@@ -125,7 +120,7 @@ mod tests {
         for (start, pages) in [(3, 1), (4, 7), (9, 2), (10, 1), (11, 2), (13, 2), (u32::MAX, 1)] {
             assert_eq!(free.take_at(start, pages), None, "{pages} at {start}");
         }
-        assert_eq!((free.take_at(6, 2), free.take_at(12, 2), free.pages()), (Some(6..8), Some(12..14), 4));
+        assert_eq!((free.take_at(6, 2), free.take_at(12, 2), free.pages), (Some(6..8), Some(12..14), 4));
         assert_eq!(runs(&free), [(4, 6), (8, 10)]);
     }
 
@@ -134,9 +129,9 @@ mod tests {
         let mut free = FreeRuns::default();
         [0..4, 6..10, 12..14].into_iter().for_each(|run| free.add(run));
         assert_eq!(free.split_off(8), [8..10, 12..14]);
-        assert_eq!((runs(&free), free.pages()), (vec![(0, 4), (6, 8)], 6));
+        assert_eq!((runs(&free), free.pages), (vec![(0, 4), (6, 8)], 6));
         assert_eq!(free.split_off(8), []);
         assert_eq!(free.split_off(0), [0..4, 6..8]);
-        assert_eq!((free.pages(), free.longest()), (0, 0));
+        assert_eq!((free.pages, free.longest()), (0, 0));
     }
 }

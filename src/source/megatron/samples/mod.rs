@@ -369,9 +369,7 @@ impl Stage for MegatronSamples {
         let node = Node::new(NAME, Role::Source);
         Node { describe: self, indices, is_native: true, has_columns: true, reads, memory, ..node }
     }
-    fn parents(&self) -> Vec<&dyn Stage> {
-        Vec::new()
-    }
+    facts! { parents: Vec::new() }
 }
 
 impl Describe for MegatronSamples {
@@ -413,9 +411,7 @@ impl MapDataset for MegatronSamples {
         if self.0.len == 0 { Ok(None) } else { timed(cx, NAME, || self.0.element(index)).map(Some) }
     }
 
-    fn bulk(&self) -> Option<&dyn BulkRead<Self::Item>> {
-        Some(self)
-    }
+    reads_in_bulk!();
 }
 
 impl BulkRead<Element> for MegatronSamples {

@@ -209,7 +209,7 @@ fn usage_is_that_of_the_worker() {
     }
     let (worker, events) = launch(hoard, (), hold);
     assert!(matches!(next_message(&events), FromWorker::Ready(ready) if ready.build_ns > 50_000_000));
-    assert_eq!(worker.number(), 7);
+    assert_eq!(worker.number, 7);
     let memory = worker.memory().unwrap();
     assert!(memory.anonymous >= 64 << 20 && memory.anonymous < 128 << 20, "{memory:?}");
     assert!(memory.data >= 64 << 20);
