@@ -3,6 +3,7 @@
 //! Orders have inverses, so the indices of a record are known in every epoch. The lines of the log show the batches that
 //! can hold an index, and only these batches are planned.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -190,9 +191,10 @@ impl Furthest {
         if replay.positions().is_ok_and(|positions| positions.is_direct) {
             return Ok(0);
         }
-        if !self.0.contains_key(&line) {
-            self.0.insert(line, replay.furthest(&log.lines()[line])?);
-        }
-        Ok(self.0.get(&line).and_then(|read| read.get(border)).copied().unwrap_or(0))
+        let read = match self.0.entry(line) {
+            Entry::Occupied(read) => read.into_mut(),
+            Entry::Vacant(place) => place.insert(replay.furthest(&log.lines()[line])?),
+        };
+        Ok(read.get(border).copied().unwrap_or(0))
     }
 }
