@@ -98,6 +98,8 @@ extern crate self as gristmill;
 #[macro_use]
 mod debug;
 #[macro_use]
+mod impls;
+#[macro_use]
 mod setters;
 pub mod checkpoint;
 #[cfg(feature = "cli")]

@@ -158,7 +158,7 @@ proptest! {
         let found = search(&ds, &log, &records, 0..last, None).unwrap();
         prop_assert_eq!(places(found.seen), expected);
         // Only the streams of the last pipeline repeat.
-        prop_assert_eq!(found.why_all.is_some(), before == 4 && last > 0, "{:?}", found.why_all);
+        prop_assert_eq!(found.why_all.is_some(), before == 5 && last > 0, "{:?}", found.why_all);
         // Every step of each record, and each record of the steps.
         for index in (0..lens.len() as u64).step_by(lens.len() / 3) {
             let records: HashSet<_> = [(0, index)].into();
