@@ -7,7 +7,6 @@ mod packed;
 #[cfg(unix)]
 mod told;
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub(crate) use packed::{Packed, pack_by};

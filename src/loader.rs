@@ -352,8 +352,8 @@ impl<D: IterDataset + 'static> Loader<D> {
     /// otherwise it came before the consumer could check for an element.
     pub(crate) fn note_lock(&self, from: Instant, to: Instant, given: bool) {
         match given {
-            true => self.recorder.waits().late(self.meter.delivered.saturating_sub(1), Cause::Lock, from, to),
-            false => self.recorder.waits().kept(Cause::Lock, from, to),
+            true => self.recorder.waits.late(self.meter.delivered.saturating_sub(1), Cause::Lock, from, to),
+            false => self.recorder.waits.kept(Cause::Lock, from, to),
         }
     }
 }

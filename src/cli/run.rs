@@ -1,6 +1,6 @@
 //! `gristmill run`: runs a pipeline file from its source to its last batch.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::spec::Pipeline;
 use crate::{Part, Result};

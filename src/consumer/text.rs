@@ -1,7 +1,5 @@
 //! Text of the metrics for people: a table of at most 100 columns, and a sentence that explains them.
 
-use std::fmt;
-
 use super::{InputBound, Metrics};
 use crate::report::format::{count, percent, time};
 

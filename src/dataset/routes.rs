@@ -173,7 +173,7 @@ mod tests {
             let parents: Vec<_> =
                 lens.iter().zip(&each).map(|(len, ops)| orders(Range::new(0, *len).boxed(), ops)).collect();
             prop_assume!(parents.iter().all(|ds| (1..400).contains(&ds.len())));
-            let weights = vec![0.3, 1.0, 2.5];
+            let weights = [0.3, 1.0, 2.5];
             let ds = match kind {
                 0 => parents[0].clone(),
                 1 => Concatenate::new(parents).boxed(),

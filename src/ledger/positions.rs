@@ -73,11 +73,6 @@ impl Positions {
         })
     }
 
-    /// Returns the number of lines.
-    pub(super) fn lines(&self) -> usize {
-        self.next.len()
-    }
-
     /// Returns the next index of a border at a line.
     pub(super) fn at(&self, line: usize, border: usize) -> u64 {
         self.next[line][border]

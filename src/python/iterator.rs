@@ -33,7 +33,7 @@ use crate::dataset::BoxIter;
 use crate::exec::thread;
 use crate::fork::{Origin, ThreadOf};
 use crate::sync::{Locked, Regardless};
-use crate::{Checkpoint, Error, ErrorKind, Executor, Loader, Result};
+use crate::{Checkpoint, Error, Executor, Loader};
 
 /// A pass over a dataset, with its state and its report.
 ///

@@ -61,6 +61,6 @@ impl PyTfRecordReader {
 
     /// Returns the offset of the next record in the decompressed data.
     fn tell(&self) -> u64 {
-        self.reader().byte()
+        self.reader().byte
     }
 }

@@ -170,7 +170,7 @@ impl Processes {
 /// In a worker process: the pipeline again.
 fn rebuild_here(payload: Vec<u8>, session: &Session) -> Result<BoxIter<Item>> {
     data_memory::admit();
-    rebuild(payload, session.place())
+    rebuild(payload, session.place)
 }
 
 /// In any worker, the one in `place` of those there are: the pipeline again.

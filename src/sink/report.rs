@@ -1,6 +1,5 @@
 //! The report of a sink: its work and its bottleneck.
 
-use std::fmt;
 use std::time::Duration;
 
 use serde::Serialize;

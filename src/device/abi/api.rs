@@ -2,7 +2,6 @@
 #![expect(unsafe_code, reason = "functions of the plugin are called through a table, by their offset")]
 
 use std::ffi::c_void;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 

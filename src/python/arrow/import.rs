@@ -244,4 +244,4 @@ impl RandomAccess for Rows {
     }
 }
 
-debug_as!(Rows, |self, f| write!(f, "Rows({} in {} batches)", self.firsts.len(), self.batches.len()));
+debug_as!(Rows, |self, f| write!(f, "Rows({} in {} batches)", self.firsts.len, self.batches.len()));

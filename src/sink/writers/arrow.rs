@@ -1,7 +1,7 @@
 //! Arrow IPC files.
 
-use super::facts::{Create, Facts, NewShard};
-use super::{ShardWriter, kinds, shard_writer};
+use super::facts::{Facts, NewShard};
+use super::{kinds, shard_writer};
 use crate::error::{Error, Result};
 use crate::sink::compression::Compression;
 use crate::source::{ArrowCompression, ArrowWriter, ArrowWriterOptions};

@@ -1,7 +1,6 @@
 //! Kinds of column values, and the Arrow fields that hold them.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef, Fields};

@@ -2,7 +2,7 @@
 
 use super::wire::Kind;
 use crate::element::{Array, DType, Element, Value};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::varint::{put_bytes, put_varint};
 
 /// Encodes the fields of `element` as a `tf.train.Example`.

@@ -1,7 +1,5 @@
 //! Declarations of features.
 
-use std::fmt;
-
 use super::wire::Kind;
 use crate::element::{Array, Buffer, Value};
 use crate::error::{Error, Result};

@@ -2,7 +2,7 @@
 //! --lib spec::reference` writes them anew.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::*;
 use crate::spec::RunOptions;

@@ -57,17 +57,19 @@ pub(crate) enum Damaged {
     Width(u8),
 }
 
-display_as!(Damaged, |self, f| {
-    match self {
-        Self::Cut => f.write_str("is cut short"),
-        Self::TooLong => f.write_str("continues after its end"),
-        Self::Magic => f.write_str("is something else"),
-        Self::Length(len) => write!(f, "declares a length of {len} bytes"),
-        Self::Section(inner, outer) => write!(f, "has a section of {inner:#x} bytes in {outer:#x}"),
-        Self::Lz4 => f.write_str("has a section that LZ4 cannot decompress"),
-        Self::Width(tag) => write!(f, "has integers of the unknown kind {tag:#04x}"),
+impl fmt::Display for Damaged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cut => f.write_str("is cut short"),
+            Self::TooLong => f.write_str("continues after its end"),
+            Self::Magic => f.write_str("is something else"),
+            Self::Length(len) => write!(f, "declares a length of {len} bytes"),
+            Self::Section(inner, outer) => write!(f, "has a section of {inner:#x} bytes in {outer:#x}"),
+            Self::Lz4 => f.write_str("has a section that LZ4 cannot decompress"),
+            Self::Width(tag) => write!(f, "has integers of the unknown kind {tag:#04x}"),
+        }
     }
-});
+}
 
 type Result<T, E = Damaged> = std::result::Result<T, E>;
 
@@ -106,7 +108,11 @@ struct Lz4 {
     space: Vec<u8>,
 }
 
-default_as!(Lz4, Self { table: CompressTable::large(), space: vec![0; get_maximum_output_size(SECTION)] });
+impl Default for Lz4 {
+    fn default() -> Self {
+        Self { table: CompressTable::large(), space: vec![0; get_maximum_output_size(SECTION)] }
+    }
+}
 
 impl Lz4 {
     /// Compresses the bytes. Returns `None` if that saves too little to be worth unpacking.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::Sender;
 
 use super::credits::{Credit, Credits};
-use super::exchange::{Arrival, Exchange, Order, Place};
+use super::exchange::{Arrival, Exchange, Order};
 use super::messages::Request;
 use crate::element::{Buffer, BufferMut, Owner};
 use crate::error::{Error, ErrorKind, Result};

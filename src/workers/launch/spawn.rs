@@ -15,7 +15,6 @@ use super::handshake::{Hello, Start};
 use super::hook;
 use super::identity::Identity;
 use super::program::Program;
-use super::starter::Starter;
 use super::worker::Worker;
 use crate::error::Result;
 use crate::workers::channel::{Broken, Channel};
