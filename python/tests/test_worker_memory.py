@@ -46,7 +46,8 @@ def test_what_only_a_collection_gives_back_is_collected(collects: bool, monkeypa
             assert int(batch["x"][-1]) == x
             done.append(batch)
         copied = copies(it)
-    assert set(asked) == {(0,)}
+    # If the machine is busy, elements may be copied before the loop asks for them.
+    assert set(asked) == {(0,)} if collects else set(asked) <= {(0,)}
     # Where the machine is busy with other things, one or another may be copied all the same.
     assert copied < 10 if collects else copied > 20
 
