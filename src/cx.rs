@@ -36,6 +36,7 @@ pub(crate) use self::group::ElementGroup;
 use self::group::SlowestGroup;
 use self::local::{Local, UNITS, Unit};
 use self::progress::Progress;
+pub(crate) use self::progress::ReadPositions;
 pub(crate) use self::recorder::Command;
 pub(crate) use self::recorder::HostCounts;
 pub use self::recorder::{Counts, Recorder, StageTally};

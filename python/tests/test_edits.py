@@ -50,3 +50,31 @@ def test_an_edit_that_cannot_apply_leaves_the_run():
     with pytest.raises(TypeError):
         batches.edit(skipped=3)
     assert rows(batches, 1) == [[2, 502]]
+
+
+def test_records_of_a_batch_are_excluded_by_the_output_of_which(tmp_path):
+    file = tmp_path / "part-0.jsonl"
+    file.write_text("".join(f'{{"x": {number}}}\n' for number in range(40)))
+    records = gm.MapDataset.jsonl(file)
+
+    def batches(**options):
+        return records.shuffle(seed=1).map(lambda record: int(record["x"])).to_iter_dataset().batch(4).loader(**options)
+
+    plain = [batch.tolist() for batch in batches()]
+    (tmp_path / "spike.txt").write_text(f"part-0.jsonl {plain[3][0]}\npart-0.jsonl {plain[5][2]}\n")
+    edits = [{"at": 2, "exclude": str(tmp_path / "spike.txt"), "how": "refill"}]
+    expected = [x for batch in plain[2:] for x in batch if x not in (plain[3][0], plain[5][2])]
+    for threads in (None, 2):
+        options = {} if threads is None else {"threads": threads}
+        edited = [batch.tolist() for batch in batches(edits=edits, **options)]
+        assert edited[:2] == plain[:2]
+        assert [x for batch in edited[2:] for x in batch] == expected
+    with batches(threads=2) as running:
+        first = rows(running, 2)
+        excluded = [{"file": "part-0.jsonl", "record": number} for number in (plain[3][0], plain[5][2])]
+        assert running.edit(exclude=excluded) == 2
+        assert first + [batch.tolist() for batch in running] == edited
+    with pytest.raises(gm.ConfigError, match="no source of the pipeline has record 40 of part-0.jsonl"):
+        batches(edits=[{"at": 2, "exclude": [{"file": "part-0.jsonl", "record": 40}]}])
+    with pytest.raises(gm.ConfigError, match="`how` is an argument of `exclude`"):
+        batches(edits=[{"at": 2, "skip": 1, "how": "refill"}])

@@ -2,15 +2,34 @@
 
 use super::Cx;
 
+/// Positions up to which later stages have read the stages that edits change.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReadPositions {
+    /// Position of the edited mix after the last element that later stages have read.
+    pub(crate) mix: u64,
+    /// The next index of each border. Empty if no edit excludes records.
+    pub(crate) borders: Vec<u64>,
+}
+
+impl ReadPositions {
+    /// Advances the next index of border number `border` to `next`, if it is earlier.
+    fn note(&mut self, border: usize, next: u64) {
+        if self.borders.len() <= border {
+            self.borders.resize(border + 1, 0);
+        }
+        self.borders[border] = self.borders[border].max(next);
+    }
+}
+
 /// Progress of a pass.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Progress {
     /// Number of the batch that is being made.
     batch: u64,
-    /// Number of changes of a mix that have taken effect.
+    /// Number of edits that have taken effect.
     changes: u64,
-    /// Position of the edited mix after the last element that later stages have read.
-    read: u64,
+    /// Positions up to which later stages have read the edited stages.
+    read: ReadPositions,
 }
 
 impl Cx {
@@ -35,33 +54,48 @@ impl Cx {
         result
     }
 
-    /// Returns the number of changes of a mix that have taken effect.
+    /// Returns the number of edits that have taken effect. Edits that leave out batches do not count.
     #[inline]
     pub(crate) fn changes(&self) -> u64 {
         self.progress.changes
     }
 
-    /// Sets the number of changes of a mix that have taken effect.
+    /// Sets the number of edits that have taken effect.
     #[inline]
     pub(crate) fn set_changes(&mut self, changes: u64) {
         self.progress.changes = changes;
     }
 
-    /// Returns the position of the edited mix after the last element that later stages have read.
+    /// Returns the positions up to which later stages have read the edited stages.
     #[inline]
-    pub(crate) fn read(&self) -> u64 {
-        self.progress.read
+    pub(crate) fn read(&self) -> &ReadPositions {
+        &self.progress.read
     }
 
     /// Notes that later stages have read the edited mix up to `position`. Elements that are read again change nothing.
     #[inline]
     pub(crate) fn note_read(&mut self, position: u64) {
-        self.progress.read = self.progress.read.max(position);
+        self.progress.read.mix = self.progress.read.mix.max(position);
     }
 
-    /// Sets the position of the edited mix after the last element that later stages have read.
+    /// Notes that later stages have read border number `border` up to index `next`. Indices that are read again change nothing.
     #[inline]
-    pub(crate) fn set_read(&mut self, position: u64) {
-        self.progress.read = position;
+    pub(crate) fn note_border(&mut self, border: usize, next: u64) {
+        self.progress.read.note(border, next);
+    }
+
+    /// Notes that later stages have read the edited stages up to `positions`.
+    #[inline]
+    pub(crate) fn note_all_read(&mut self, positions: &ReadPositions) {
+        self.note_read(positions.mix);
+        for (border, next) in positions.borders.iter().enumerate() {
+            self.note_border(border, *next);
+        }
+    }
+
+    /// Sets the positions up to which later stages have read the edited stages.
+    #[inline]
+    pub(crate) fn set_read(&mut self, positions: ReadPositions) {
+        self.progress.read = positions;
     }
 }

@@ -68,16 +68,30 @@ pub(crate) struct Tracer<'a> {
 }
 
 /// A source of a pipeline.
-struct SourceAt<'a> {
-    stage: usize,
+pub(super) struct SourceAt<'a> {
+    pub(super) stage: usize,
     /// The memory address of the source.
     address: usize,
-    name: &'static str,
-    records: &'a dyn Records,
+    pub(super) name: &'static str,
+    pub(super) records: &'a dyn Records,
 }
 
-impl SourceAt<'_> {
-    fn record_at(&self, file: &Path, record: u64) -> Option<u64> {
+impl<'a> SourceAt<'a> {
+    /// Returns the source of `stage`, if it is a source with records.
+    fn of(id: usize, stage: &'a dyn Stage) -> Option<Self> {
+        let node = stage.node();
+        node.source.map(|records| Self { stage: id, address: address(records), name: node.name, records })
+    }
+
+    /// Returns the sources of `dataset`, whose first stage id is `first`.
+    pub(super) fn all(dataset: &'a dyn Stage, first: usize) -> Vec<Self> {
+        let mut sources = Vec::new();
+        dataset.walk(&mut |id, stage| sources.extend(Self::of(first + id, stage)));
+        sources
+    }
+
+    /// Returns the number in the source of record `record` of a file whose path ends in `file`.
+    pub(super) fn record_at(&self, file: &Path, record: u64) -> Option<u64> {
         let (records, mut first) = (self.records.records()?, 0);
         while first < records {
             let Some((path, number)) = self.records.record_place(first) else {
@@ -113,8 +127,7 @@ impl<'a> Tracer<'a> {
             if facts.work == Work::Border {
                 prefixes.extend(node.parents().pop());
             }
-            let source = |records| SourceAt { stage, address: address(records), name: facts.name, records };
-            sources.extend(facts.source.map(source));
+            sources.extend(SourceAt::of(stage, node));
         });
         Self { prefixes, sources }
     }

@@ -11,6 +11,7 @@ pub(crate) mod columns;
 #[cfg_attr(not(feature = "spec"), allow(dead_code, unused_imports, reason = "pipeline files read entries"))]
 pub(crate) mod entry;
 mod estimate;
+mod excluded;
 mod facts;
 pub mod iter;
 mod lineage;

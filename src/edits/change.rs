@@ -5,7 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::declare::arguments::{Arguments, Kind, arguments, read};
+use super::excluded::Excluded;
+use crate::declare::arguments::{Arguments, Kind, arguments, read, words};
 use crate::declare::node::Node;
 use crate::declare::values::{AtLeast, Decode, Map};
 use crate::error::{Error, Result};
@@ -26,8 +27,21 @@ arguments! {
         remove: Option<Vec<String>>,
         /// Number of rows of each batch of the stream. The last `batch` stage makes batches of this size.
         global_batch: Option<AtLeast<1>>,
+        /// Records to leave out: a list of files and record numbers, or a file with the output of `gristmill which`.
+        exclude: Option<Excluded>,
+        /// What comes in place of excluded records. `refill`: the records after them.
+        how: Option<Instead>,
     }
 }
+
+/// What comes in place of excluded records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Instead {
+    /// The records after them.
+    Refill,
+}
+
+words!(Instead { "refill" => Instead::Refill });
 
 /// An edit of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,6 +67,8 @@ pub(crate) enum Change {
     Remove(Vec<String>),
     /// Sets the number of rows of a batch.
     GlobalBatch(u64),
+    /// Leaves out records.
+    Exclude(Excluded),
 }
 
 // Weights are finite numbers: see `Edit::check`.
@@ -82,7 +98,7 @@ impl Edit {
     /// Returns the names of datasets in the edit.
     pub(super) fn names(&self) -> Vec<&str> {
         match &self.change {
-            Change::Skip(_) | Change::GlobalBatch(_) => Vec::new(),
+            Change::Skip(_) | Change::GlobalBatch(_) | Change::Exclude(_) => Vec::new(),
             Change::Mix { weights, .. } => weights.keys().map(String::as_str).collect(),
             Change::Remove(names) => names.iter().map(String::as_str).collect(),
         }
@@ -106,7 +122,8 @@ impl Edit {
                     false => Err(Error::config("`mix` has no weight above 0")),
                 }
             }
-            Change::Skip(_) | Change::Remove(_) | Change::GlobalBatch(_) => Ok(()),
+            Change::Exclude(records) if records.is_empty() => Err(Error::config("`exclude` names no record")),
+            Change::Skip(_) | Change::Remove(_) | Change::GlobalBatch(_) | Change::Exclude(_) => Ok(()),
         }
     }
 }
@@ -127,6 +144,7 @@ impl fmt::Display for Change {
                 if *over > 0 { write!(f, " over {over}") } else { Ok(()) }
             }
             Self::GlobalBatch(rows) => write!(f, "global_batch {rows}"),
+            Self::Exclude(records) => write!(f, "exclude {records}"),
             Self::Remove(names) => write!(f, "remove {}", names.join(", ")),
         }
     }
@@ -136,15 +154,19 @@ impl Decode for Edit {
     const KIND: Kind = Kind::Section(&EditArgs::ABOUT);
 
     fn decode(node: &Node) -> Result<Self> {
-        let EditArgs { at, skip, mix, over, remove, global_batch } = read(node)?;
+        let EditArgs { at, skip, mix, over, remove, global_batch, exclude, how } = read(node)?;
         let mut changes = Vec::new();
         changes.extend(skip.map(|AtLeast(batches)| Change::Skip(batches)));
-        let has_mix = mix.is_some();
+        let (has_mix, excludes) = (mix.is_some(), exclude.is_some());
         changes.extend(
             mix.map(|Map(weights)| Change::Mix { weights: weights.into_iter().collect(), over: over.unwrap_or(0) }),
         );
         changes.extend(remove.map(Change::Remove));
         changes.extend(global_batch.map(|AtLeast(rows)| Change::GlobalBatch(rows)));
+        changes.extend(exclude.map(Change::Exclude));
+        if how.is_some() && !excludes {
+            return Err(node.error("`how` is an argument of `exclude`").help("remove `how`"));
+        }
         if over.is_some() && !has_mix {
             return Err(node.error("`over` is the length of a transition of `mix`").help("remove `over`"));
         }
@@ -154,9 +176,9 @@ impl Decode for Edit {
                 edit.check().map_err(|error| node.error(error.message()))?;
                 Ok(edit)
             }
-            (None, _) => {
-                Err(node.error("an edit without a change").help("add `skip`, `mix`, `remove` or `global_batch`"))
-            }
+            (None, _) => Err(node
+                .error("an edit without a change")
+                .help("add `skip`, `mix`, `remove`, `global_batch` or `exclude`")),
             (Some(_), Some(_)) => {
                 Err(node.error("an edit with two changes").help("write an edit for each change, with an equal `at`"))
             }

@@ -6,9 +6,13 @@
 //! An edit of a mix takes effect at a position of the mix: the first element that no stage has read when its batch begins.
 //! The context contains this position ([`Cx::read`](crate::cx::Cx::read)). The mix advances it, and stages that read ahead
 //! in chunks return it with each element. Elements that such a stage has read after the position are read again.
+//! An edit that excludes records takes effect at the next index of each border, in the same way.
 //! [`EditedMix`] holds the positions. A restore reads elements of open rows again, and applies each change at its position.
 
+mod begun;
 mod change;
+mod excluded;
+mod names;
 mod numbers;
 mod run;
 mod sizes;
@@ -20,12 +24,15 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use self::change::Edit;
+use self::excluded::Excluded;
 use crate::declare::arguments::Kind;
 use crate::declare::node::Node;
 use crate::declare::values::Decode;
 use crate::error::{Error, Result};
 
 pub(crate) use self::change::Change;
+pub(crate) use self::excluded::ExcludedRecords;
+pub(crate) use self::names::records_in;
 pub(crate) use self::numbers::BatchNumbers;
 pub use self::run::EditedMix;
 pub(crate) use self::run::{EditedStages, MixPlace, RunEdits};
@@ -79,6 +86,14 @@ impl Edits {
     /// makes them.
     pub fn global_batch(self, at: u64, rows: u64) -> Self {
         self.with(at, Change::GlobalBatch(rows))
+    }
+
+    /// Leaves out records from batch `at` on, as a filter after [`to_iter`](crate::MapDatasetExt::to_iter) would. Each record is a file, or the
+    /// end of its path, and the number of the record in the file. A source without files has its name in place of a file.
+    ///
+    /// Elements that stages have read before batch `at` stay.
+    pub fn exclude<F: Into<String>>(self, at: u64, records: impl IntoIterator<Item = (F, u64)>) -> Self {
+        self.with(at, Change::Exclude(records.into_iter().map(|(file, record)| (file.into(), record)).collect()))
     }
 
     fn with(mut self, at: u64, change: Change) -> Self {
@@ -157,6 +172,13 @@ impl Edits {
             _ => None,
         };
         self.0.iter().filter_map(size)
+    }
+
+    /// Returns the records of each edit that excludes records, with its batch.
+    pub(crate) fn exclusions(&self) -> impl Iterator<Item = (u64, &Excluded)> {
+        self.0.iter().filter_map(|edit| {
+            if let Change::Exclude(records) = &edit.change { Some((edit.at, records)) } else { None }
+        })
     }
 
     /// Returns the names of datasets that each edit of a mix contains, with the edit as text.

@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
 
-use super::Edits;
-use crate::cx::Cx;
+use super::begun::Begun;
+use super::{Edits, ExcludedRecords};
+use crate::cx::{Cx, ReadPositions};
 use crate::error::{Error, Result};
 use crate::rng::Row;
 use crate::sync::Locked;
@@ -16,7 +17,7 @@ use crate::sync::Locked;
 /// Number of positions that are kept of batches before the last delivered batch.
 const KEPT: u64 = 64;
 
-/// Progress of a mix in a run with [edits](Edits::mix) of the mix.
+/// Progress of the stages that [edits](Edits) change: a mix, and borders before which records are excluded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -25,6 +26,12 @@ pub struct EditedMix {
     pub changes: Vec<u64>,
     /// Position of the mix before the first element that was not read, which may be after the elements of all batches so far.
     pub read: u64,
+    /// The next index of each border at which each edit that excludes records took effect.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excluded: Vec<Vec<u64>>,
+    /// The next index of each border, after the elements that were read. Empty if no edit excludes records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub borders: Vec<u64>,
 }
 
 /// The mix that edits change.
@@ -45,6 +52,20 @@ pub(crate) struct EditedStages {
     pub(crate) mix: Option<MixPlace>,
     /// The id of the last stage that makes batches, if edits change their size.
     pub(crate) batch: Option<usize>,
+    /// The excluded records, if edits exclude records.
+    pub(crate) excluded: Option<Arc<ExcludedRecords>>,
+}
+
+impl EditedStages {
+    /// Returns true if edits begin at positions of the pass.
+    fn have_positions(&self) -> bool {
+        self.mix.is_some() || self.excluded.is_some()
+    }
+
+    /// Returns the number of borders whose positions edits need.
+    fn borders(&self) -> usize {
+        self.excluded.as_ref().map_or(0, |excluded| excluded.borders.len())
+    }
 }
 
 /// The edits of a run, shared by the loader and its pass.
@@ -58,14 +79,14 @@ pub(crate) struct RunEdits {
 struct Inner {
     edits: Edits,
     stages: EditedStages,
-    /// First batch of each change of weights.
-    due: Vec<u64>,
-    /// Position of the mix at the start of each change that has begun.
-    changes: Vec<u64>,
+    /// The changes of weights, by positions of the mix.
+    mix: Begun<u64>,
+    /// The exclusions of records, by the next index of each border.
+    excluded: Begun<Vec<u64>>,
     /// The last batch that has begun.
     begun: Option<u64>,
-    /// Positions of the mix before recent batches, with the numbers of the batches.
-    read: VecDeque<(u64, u64)>,
+    /// Positions before recent batches, with the numbers of the batches.
+    read: VecDeque<(u64, ReadPositions)>,
     /// Progress to which the next move leads, if it is not a move within the run.
     resumed: Option<Option<EditedMix>>,
 }
@@ -86,8 +107,9 @@ impl RunEdits {
     /// Shares `edits`, which change `stages`.
     pub(crate) fn new(edits: Edits, stages: EditedStages) -> Self {
         let is_idle = AtomicBool::new(edits.is_empty());
-        let due = edits.due();
-        Self { is_idle, inner: Mutex::new(Inner { edits, stages, due, ..Inner::default() }) }
+        let mut inner = Inner::default();
+        inner.replace(edits, stages);
+        Self { is_idle, inner: Mutex::new(inner) }
     }
 
     /// Returns batch `number` of the run. `next` yields the batches of the stream without edits; the batches to leave out
@@ -116,7 +138,7 @@ impl RunEdits {
         Ok(batch)
     }
 
-    /// Begins batch `number`, if it has not begun: its changes take effect at the position up to which the mix was read.
+    /// Begins batch `number`, if it has not begun: its changes take effect at the positions up to which stages were read.
     /// Returns the number of batches to leave out first.
     pub(super) fn begin(&self, number: u64, cx: &mut Cx) -> u64 {
         cx.begin_batch(number);
@@ -126,10 +148,13 @@ impl RunEdits {
         let mut inner = self.inner.locked();
         if inner.begun.is_none_or(|begun| begun < number) {
             let known = inner.read.back().filter(|(of, _)| *of == number);
-            let read = known.map_or(cx.read(), |(_, read)| *read);
-            while inner.due.get(inner.changes.len()).is_some_and(|due| *due <= number) {
-                inner.changes.push(read);
+            let mut read = known.map_or_else(|| cx.read().clone(), |(_, read)| read.clone());
+            if read.borders.is_empty() {
+                read.borders.clone_from(&cx.read().borders);
             }
+            read.borders.resize(inner.stages.borders(), 0);
+            inner.mix.begin(number, &read.mix);
+            inner.excluded.begin(number, &read.borders);
             inner.begun = Some(number);
         }
         cx.set_changes(inner.version(number));
@@ -143,8 +168,10 @@ impl RunEdits {
         }
         let mut inner = self.inner.locked();
         let is_last = inner.read.back().is_none_or(|(of, _)| *of <= number);
-        if inner.stages.mix.is_some() && is_last {
-            inner.read.push_back((number + 1, cx.read()));
+        if inner.stages.have_positions() && is_last {
+            let mut read = cx.read().clone();
+            read.borders.resize(inner.stages.borders(), 0);
+            inner.read.push_back((number + 1, read));
         }
     }
 
@@ -164,16 +191,20 @@ impl RunEdits {
         if self.is_idle.load(Ordering::Relaxed) { 0 } else { self.inner.locked().edits.skipped_at(number) }
     }
 
-    /// Returns the progress of the mix after `delivered` batches. Returns `None` if no edit changes a mix.
+    /// Returns the progress of the edited stages after `delivered` batches. Returns `None` if no edit changes a mix or excludes
+    /// records.
     pub(crate) fn progress(&self, delivered: u64) -> Option<EditedMix> {
         if self.is_idle.load(Ordering::Relaxed) {
             return None;
         }
         let inner = self.inner.locked();
-        inner.stages.mix.as_ref()?;
-        let count = inner.begun_before(delivered);
-        let read = inner.read.iter().find(|(number, _)| *number == delivered).map_or(0, |(_, read)| *read);
-        Some(EditedMix { changes: inner.changes[..count].to_vec(), read })
+        if !inner.stages.have_positions() {
+            return None;
+        }
+        let (changes, excluded) = (inner.mix.before(delivered).to_vec(), inner.excluded.before(delivered).to_vec());
+        let known = inner.read.iter().find(|(number, _)| *number == delivered);
+        let ReadPositions { mix, borders } = known.map_or_else(ReadPositions::default, |(_, read)| read.clone());
+        Some(EditedMix { changes, read: mix, excluded, borders })
     }
 
     /// Sets the progress to which the next move leads: the progress in a state after `delivered` batches.
@@ -183,15 +214,16 @@ impl RunEdits {
     /// first element that the edit at batch `delivered` changes.
     pub(crate) fn resume(&self, delivered: u64, progress: Option<EditedMix>) -> Result<()> {
         let mut inner = self.inner.locked();
-        let due = inner.due.partition_point(|due| *due < delivered);
-        if progress.as_ref().map_or(0, |progress| progress.changes.len()) != due {
-            let text = format!("the state lacks the positions of {due} changes of the mix before batch {delivered}");
+        let counts = progress.as_ref().map_or((0, 0), |progress| (progress.changes.len(), progress.excluded.len()));
+        let due = [inner.mix.due_before(delivered), inner.excluded.due_before(delivered)];
+        let lacking = [(due[0], counts.0, "changes of the mix"), (due[1], counts.1, "exclusions of records")];
+        if let Some((due, _, what)) = lacking.into_iter().find(|(due, count, _)| due != count) {
+            let text = format!("the state lacks the positions of {due} {what} before batch {delivered}");
             return Err(Error::state(text).help("resume an earlier state, or start without the checkpoint"));
         }
-        let is_held = inner.stages.mix.as_ref().is_some_and(|mix| mix.is_held);
-        if is_held && progress.is_none() && delivered > 0 && inner.due.get(due) == Some(&delivered) {
+        if let Some((edit, without)) = inner.unknown(delivered, progress.as_ref()) {
             let text = format!(
-                "an edit of the mix is at batch {delivered}, and the state before this batch was written without edits of the mix"
+                "{edit} is at batch {delivered}, and the state before this batch was written without {without}"
             );
             let help = format!("begin the edit at batch {}, or resume an earlier state", delivered + 1);
             return Err(Error::state(text).help(help));
@@ -203,8 +235,7 @@ impl RunEdits {
     /// Replaces the edits. A move to a batch before the first new edit must follow.
     pub(crate) fn replace(&self, edits: Edits, stages: EditedStages) {
         let mut inner = self.inner.locked();
-        inner.due = edits.due();
-        (inner.edits, inner.stages) = (edits, stages);
+        inner.replace(edits, stages);
         self.is_idle.store(inner.edits.is_empty(), Ordering::Relaxed);
     }
 
@@ -222,20 +253,22 @@ impl RunEdits {
         cx.begin_batch(number);
         let mut inner = self.inner.locked();
         let inner = &mut *inner;
-        let known = inner.read.iter().find(|(of, _)| *of == number).map(|(_, read)| *read);
+        let known = inner.read.iter().find(|(of, _)| *of == number).map(|(_, read)| read.clone());
         let read = match inner.resumed.take() {
             Some(progress) => {
-                let progress = progress.unwrap_or_default();
-                inner.changes = progress.changes;
-                progress.read
+                let EditedMix { changes, read, excluded, borders } = progress.unwrap_or_default();
+                (inner.mix.at, inner.excluded.at) = (changes, excluded);
+                ReadPositions { mix: read, borders }
             }
             None => {
-                inner.changes.truncate(inner.begun_before(number));
-                known.unwrap_or(0)
+                inner.mix.forget(number);
+                inner.excluded.forget(number);
+                known.unwrap_or_default()
             }
         };
         inner.begun = number.checked_sub(1);
-        inner.read = if read > 0 { VecDeque::from([(number, read)]) } else { VecDeque::new() };
+        let is_known = read != ReadPositions::default();
+        inner.read = if is_known { VecDeque::from([(number, read.clone())]) } else { VecDeque::new() };
         cx.set_read(read);
         cx.set_changes(number.checked_sub(1).map_or(0, |last| inner.version(last)));
     }
@@ -261,6 +294,22 @@ impl RunEdits {
         self.inner.locked().stages.mix.as_ref().is_some_and(|mix| mix.stage == stage)
     }
 
+    /// Returns the excluded records of the pipeline.
+    pub(crate) fn excluded(&self) -> Option<Arc<ExcludedRecords>> {
+        if self.is_idle.load(Ordering::Relaxed) { None } else { self.inner.locked().stages.excluded.clone() }
+    }
+
+    /// Returns true if edits exclude records before the border `stage`.
+    pub(crate) fn excludes_at(&self, stage: usize) -> bool {
+        self.excluded().is_some_and(|excluded| excluded.borders.contains(&stage))
+    }
+
+    /// Returns the next index of border number `border` at the start of each exclusion that has begun.
+    pub(crate) fn excluded_from(&self, border: usize) -> Vec<u64> {
+        let inner = self.inner.locked();
+        inner.excluded.at.iter().map(|next| next.get(border).copied().unwrap_or(0)).collect()
+    }
+
     /// Returns the weights of the edited mix, whose weights without edits are `base`. Also returns true if the first of
     /// them is the first of `base`.
     ///
@@ -269,19 +318,32 @@ impl RunEdits {
     pub(crate) fn rows(&self, base: &[Row]) -> Result<(Vec<Row>, bool)> {
         let inner = self.inner.locked();
         let names = inner.stages.mix.as_ref().map_or(&[][..], |mix| &mix.names);
-        let rows = inner.edits.rows(base, names, &inner.changes)?;
-        Ok((rows, inner.changes.first() != Some(&0)))
+        let rows = inner.edits.rows(base, names, &inner.mix.at)?;
+        Ok((rows, inner.mix.at.first() != Some(&0)))
     }
 }
 
 impl Inner {
-    /// Returns the number of changes that have begun, if batch `number` has begun.
-    fn version(&self, number: u64) -> u64 {
-        (self.changes.len() + self.edits.sizes().filter(|(at, _)| *at <= number).count()) as u64
+    fn replace(&mut self, edits: Edits, stages: EditedStages) {
+        self.mix.due = edits.due();
+        self.excluded.due = edits.exclusions().map(|(at, _)| at).collect();
+        (self.edits, self.stages) = (edits, stages);
     }
 
-    /// Returns the number of changes before batch `number` that have begun.
-    fn begun_before(&self, number: u64) -> usize {
-        self.due.partition_point(|due| *due < number).min(self.changes.len())
+    /// Returns the edit at batch `delivered` whose position is unknown after a restore to `progress`, and its kind, in words.
+    fn unknown(&self, delivered: u64, progress: Option<&EditedMix>) -> Option<(&'static str, &'static str)> {
+        let (mix, excluded) = (self.stages.mix.as_ref(), self.stages.excluded.as_ref());
+        if delivered > 0 && progress.is_none() && self.mix.begins_at(delivered) && mix.is_some_and(|mix| mix.is_held) {
+            return Some(("an edit of the mix", "edits of the mix"));
+        }
+        let has_borders = progress.is_some_and(|progress| !progress.borders.is_empty());
+        let is_unknown = delivered > 0 && !has_borders && self.excluded.begins_at(delivered);
+        let is_held = excluded.is_some_and(|excluded| excluded.is_held);
+        (is_unknown && is_held).then_some(("an edit that excludes records", "such edits"))
+    }
+
+    /// Returns the number of changes that have begun, if batch `number` has begun.
+    fn version(&self, number: u64) -> u64 {
+        (self.mix.at.len() + self.excluded.at.len() + self.edits.sizes().filter(|(at, _)| *at <= number).count()) as u64
     }
 }

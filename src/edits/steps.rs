@@ -27,7 +27,7 @@ impl Edit {
                 let left = |(weight, name): (&f64, &String)| if removed.contains(name) { 0.0 } else { *weight };
                 before.iter().zip(names).map(left).collect()
             }
-            Change::Skip(_) | Change::GlobalBatch(_) => before.to_vec(),
+            Change::Skip(_) | Change::GlobalBatch(_) | Change::Exclude(_) => before.to_vec(),
         }
     }
 }

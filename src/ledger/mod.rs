@@ -6,7 +6,6 @@
 
 mod audit;
 mod log;
-mod names;
 mod positions;
 mod replay;
 #[cfg(test)]
@@ -17,7 +16,6 @@ mod writer;
 
 pub use audit::{Audited, audit};
 pub use log::{Entry, Event, Line, Run, RunLog};
-pub(crate) use names::records_in;
 pub(crate) use when::{Search, search};
 pub use when::{Seen, when};
 pub use which::{Step, which};

@@ -50,9 +50,10 @@ impl Positions {
             only_batches &= if is_border { stage.params().is_empty() } else { is_each };
         });
         let mut positions = Self { batches, next, by_index: None, is_direct };
-        // Batches of several sizes are not a function of the index.
-        if only_batches && log.edits().sizes().next().is_none() {
-            positions.by_index = positions.elements_of_a_batch(log, &log.edits());
+        // Batches of several sizes, and batches without some records, are not a function of the index.
+        let edits = log.edits();
+        if only_batches && edits.sizes().next().is_none() && edits.exclusions().next().is_none() {
+            positions.by_index = positions.elements_of_a_batch(log, &edits);
         }
         Ok(positions)
     }

@@ -9,7 +9,8 @@ use crate::error::{Error, Result};
 
 impl<D: IterDataset + 'static> Loader<D> {
     /// Returns the number of the first batch that [`edit`](Self::edit) can change with `edits`: the next batch. If stages
-    /// between a mix and the batches hold elements, the first edit of the mix can change the batch after the next batch.
+    /// between a mix or `to_iter` and the batches hold elements, the first edit of the mix, or the first edit that excludes records,
+    /// can change the batch after the next batch.
     ///
     /// All hosts that have delivered equally many batches return equal numbers.
     ///
@@ -18,9 +19,11 @@ impl<D: IterDataset + 'static> Loader<D> {
     pub fn first_edit(&self, edits: &Edits) -> Result<u64> {
         let delivered = self.position.delivered;
         let stages = edited_stages(&*self.dataset, edits)?;
-        let is_held = stages.mix.is_some_and(|mix| mix.is_held);
-        let is_unknown = is_held && delivered > 0 && self.run.edits().progress(delivered).is_none();
-        Ok(delivered + u64::from(is_unknown))
+        let progress = self.run.edits().progress(delivered);
+        let lacks_mix = stages.mix.is_some_and(|mix| mix.is_held) && progress.is_none();
+        let lacks_borders = stages.excluded.is_some_and(|excluded| excluded.is_held)
+            && progress.is_none_or(|progress| progress.borders.is_empty());
+        Ok(delivered + u64::from(delivered > 0 && (lacks_mix || lacks_borders)))
     }
 
     /// Adds `edits` to the run, which continues with the same threads, worker processes and open files.
@@ -58,8 +61,15 @@ impl<D: IterDataset + 'static> Loader<D> {
         let has_sizes = edits.sizes().next().is_some();
         let part = self.host.parted.as_ref().map(Parted::part);
         edits.sizes().try_for_each(|(_, size)| part.map_or(Ok(()), |part| part.rows(size).map(drop)))?;
-        if has_sizes && self.host.by_rows.is_some() && self.identity.edits().sizes().next().is_none() {
+        let is_by_rows = self.host.by_rows.is_some();
+        let past = self.identity.edits();
+        let (was_sized, was_excluded) = (past.sizes().next().is_some(), past.exclusions().next().is_some());
+        if is_by_rows && has_sizes && !was_sized {
             let text = "this host evaluates only its own rows, so the batch size cannot change while the run continues";
+            return Err(Error::config(text).help("add the edit to `edits`, and resume the state"));
+        }
+        if is_by_rows && edits.exclusions().next().is_some() && !was_excluded {
+            let text = "this host evaluates only its own rows, so records cannot be excluded while the run continues";
             return Err(Error::config(text).help("add the edit to `edits`, and resume the state"));
         }
         let all = self.identity.edits().clone().and(edits);

@@ -324,13 +324,15 @@ impl PyDatasetIterator {
     ///     over (int | None): Number of batches of a linear transition to the weights of `mix`.
     ///     remove (str | Sequence[str] | None): Names of parts to remove from a mix of streams.
     ///     global_batch (int | None): Number of rows of each batch.
+    ///     exclude (str | Sequence[Mapping[str, str | int]] | None): Records to leave out: a file with the output of
+    ///         `gristmill which`, or a list such as `[{"file": "a.jsonl", "record": 1183}]`.
     ///
     /// Returns:
     ///     The number of the first batch that changes.
     ///
     /// Raises:
     ///     ConfigError: The edit fits no stage, or its batch has begun. The run continues unchanged.
-    #[pyo3(signature = (*, at=None, skip=None, mix=None, over=None, remove=None, global_batch=None))]
+    #[pyo3(signature = (*, at=None, skip=None, mix=None, over=None, remove=None, global_batch=None, exclude=None))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords of Python")]
     fn edit(
         &self,
@@ -341,9 +343,10 @@ impl PyDatasetIterator {
         over: Option<u64>,
         remove: Option<&Bound<'_, PyAny>>,
         global_batch: Option<u64>,
+        exclude: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<u64> {
         let numbers = [("skip", skip), ("over", over), ("global_batch", global_batch)];
-        self.add_edit(py, at, numbers, [("mix", mix), ("remove", remove)])
+        self.add_edit(py, at, numbers, [("mix", mix), ("remove", remove), ("exclude", exclude)])
     }
 
     /// The part of every batch that is delivered, from the next batch on; `None` without a part.

@@ -7,6 +7,7 @@ mod ci;
 mod device;
 mod differences;
 mod edits;
+mod edits_exclude;
 mod edits_mix;
 mod edits_running;
 mod examples;

@@ -7,7 +7,8 @@ use super::{COLUMNS, LEFT, Logged, Opened, cells};
 use crate::cli::format::{grouped, plural};
 use crate::cli::{Outcome, examples, output};
 use crate::dataset::Tracer;
-use crate::ledger::{Search, records_in, search};
+use crate::edits::records_in;
+use crate::ledger::{Search, search};
 use crate::{Error, Result};
 
 /// Shows every batch of a logged run that has a record

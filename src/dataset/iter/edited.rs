@@ -1,6 +1,9 @@
 //! The stages that edits of a run change.
 
+use std::sync::Arc;
+
 use super::mix::edited_mix;
+use crate::dataset::excluded::excluded_records;
 use crate::dataset::node::Work;
 use crate::dataset::stage::{Role, Stage};
 use crate::edits::{EditedStages, Edits};
@@ -13,7 +16,8 @@ use crate::error::{Error, Result};
 pub(crate) fn edited_stages(pipeline: &dyn Stage, edits: &Edits) -> Result<EditedStages> {
     let has_sizes = edits.sizes().next().is_some();
     let batch = if has_sizes { Some(last_batch(pipeline)?) } else { None };
-    Ok(EditedStages { mix: edited_mix(pipeline, edits)?, batch })
+    let excluded = excluded_records(pipeline, edits)?.map(Arc::new);
+    Ok(EditedStages { mix: edited_mix(pipeline, edits)?, batch, excluded })
 }
 
 /// Returns the id of the last stage of a stream that makes batches.

@@ -186,7 +186,7 @@ where
 
     fn iter(&self, run: &Runtime) -> Result<Self::Iter> {
         let prefix = Prefix::new(Roots::new(self.dataset.clone(), None, run, self.stage)?, self.options);
-        let prefix = prefix.recording(run, self.stage);
+        let prefix = prefix.recording(run, self.stage).excluding(&self.dataset, run, self.stage);
         Ok(FanStreamIter { prefix, pieces: Vec::new().into_iter(), given: 0, stage: self.stage })
     }
 
@@ -196,6 +196,7 @@ where
         let chains = vec![Chain::of_many(planning.next_border(), BoxMap::new(self.dataset.clone()))];
         let border = Border { dataset: &self.dataset, keys, stage: self.stage, planning };
         let prefix = Prefix::new(border.stand_ins::<Vec<StandIn>>()?, self.options);
+        let prefix = prefix.excluding(&self.dataset, &planning.run, self.stage);
         let pass = FanStreamIter { prefix, pieces: Vec::new().into_iter(), given: 0, stage: self.stage };
         Ok(Some(Plan { pass: Box::new(pass), make: Box::new(PieceMaker::new(border)?), single: true, chains }))
     }
@@ -254,7 +255,7 @@ where
     fn restore(&mut self, state: FanState, cx: &mut Cx) -> Result<()> {
         self.pieces = Vec::new().into_iter();
         self.given = 0;
-        self.prefix.restore(state.stream).map_err(|e| cx.blame(self.stage, "to_iter", e))?;
+        self.prefix.restore(state.stream, cx).map_err(|e| cx.blame(self.stage, "to_iter", e))?;
         if state.given == 0 {
             return Ok(());
         }

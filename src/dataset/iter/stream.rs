@@ -171,7 +171,8 @@ where
 
     fn iter(&self, run: &Runtime) -> Result<StreamIter<D>> {
         let roots = Roots::new(self.dataset.clone(), None, run, self.stage)?;
-        Ok(StreamIter { prefix: Prefix::new(roots, self.options).recording(run, self.stage), stage: self.stage })
+        let prefix = Prefix::new(roots, self.options).recording(run, self.stage);
+        Ok(StreamIter { prefix: prefix.excluding(&self.dataset, run, self.stage), stage: self.stage })
     }
 
     fn plan(&self, planning: &Planning<'_>) -> Result<Option<PlanOf<Self>>> {
@@ -205,7 +206,8 @@ where
     fn plan_by(&self, border: Border<'_, D>, recorder: Option<Arc<ChainRecorder>>) -> Result<PlanOf<Self>> {
         let chains = vec![Chain::new(border.planning.next_border(), BoxMap::new(self.dataset.clone()), recorder)];
         let roots = border.stand_ins::<StandIn>()?.planned();
-        let pass = StreamIter { prefix: Prefix::new(roots, self.options), stage: self.stage };
+        let prefix = Prefix::new(roots, self.options).excluding(&self.dataset, &border.planning.run, self.stage);
+        let pass = StreamIter { prefix, stage: self.stage };
         Ok(Plan { pass: Box::new(pass), make: Box::new(ElementMaker::new(border)?), single: true, chains })
     }
 }
@@ -250,7 +252,7 @@ where
     }
 
     fn restore(&mut self, state: StreamState, cx: &mut Cx) -> Result<()> {
-        self.prefix.restore(state).map_err(|e| cx.blame(self.stage, "to_iter", e))
+        self.prefix.restore(state, cx).map_err(|e| cx.blame(self.stage, "to_iter", e))
     }
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod chunks;
 pub(crate) mod collect;
 pub(crate) mod evaluate;
 mod evaluator;
+pub(in crate::dataset) mod excluding;
 pub(crate) mod foresight;
 pub(crate) mod opaque;
 pub(crate) mod pace;

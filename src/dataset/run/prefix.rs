@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::chunks::Roots;
 use super::evaluate::{Apart, Gather};
+use super::excluding::Excluding;
 use super::skipping::{BadRecords, Skipping};
 use super::thresholds::{FilterThresholds, WINDOW, Watch};
 use crate::cx::{Cx, StageId};
@@ -86,6 +87,10 @@ pub(in crate::dataset) struct Prefix<D: MapDataset, G: Gather<D::Item> = Apart> 
     watch: Watch,
     /// The recorder of the elements' keys; `None` if keys are not recorded.
     recorder: Option<Arc<BorderRecorder<D::Item>>>,
+    /// The excluded records. `None` if the elements are a selection of the stream's.
+    excluding: Option<Box<Excluding>>,
+    /// True if an edit of the run excludes records, now or later.
+    excludes: bool,
     /// For each row read last, the number of indices up to and including the row, if indices between rows may yield
     /// nothing.
     ends: Vec<u32>,
@@ -103,6 +108,8 @@ impl<D: MapDataset<Item: Send + 'static> + 'static, G: Gather<D::Item>> Prefix<D
             bad: Skipping::new(options.bad),
             watch,
             recorder: None,
+            excluding: None,
+            excludes: false,
             ends: Vec::new(),
             passed: 0,
             before: StreamState::default(),
@@ -115,6 +122,23 @@ impl<D: MapDataset<Item: Send + 'static> + 'static, G: Gather<D::Item>> Prefix<D
         D::Item: 'static,
     {
         Self { recorder: run.key_recorder(stage), ..self }
+    }
+
+    /// Drops the records that edits of `run` exclude from `dataset`, the dataset before the border `stage`.
+    pub(in crate::dataset) fn excluding<E>(self, dataset: &Arc<E>, run: &Runtime, stage: StageId) -> Self
+    where
+        E: MapDataset + 'static,
+    {
+        let excluding = Excluding::new(dataset.clone(), run, stage);
+        Self { excludes: excluding.is_active(), excluding: Some(Box::new(excluding)), ..self }
+    }
+
+    /// Notes that the index before the position was read. Returns true if an edit excludes its record.
+    #[cold]
+    fn is_excluded(&mut self, index: u64, cx: &mut Cx) -> bool {
+        let Some(excluding) = &mut self.excluding else { return false };
+        excluding.note(self.roots.position(), cx);
+        excluding.excludes(index, cx)
     }
 
     /// Returns the next element. An element that `empty` accepts is returned, but counts as dropped.
@@ -130,6 +154,10 @@ impl<D: MapDataset<Item: Send + 'static> + 'static, G: Gather<D::Item>> Prefix<D
             let Some(slot) = self.roots.next(cx) else { return Ok(None) };
             if let Some(recorder) = &self.recorder {
                 recorder.record(index, &slot);
+            }
+            if self.excludes && self.is_excluded(index, cx) {
+                self.watch.count(true, cx)?;
+                continue;
             }
             let slot = match slot {
                 Ok(slot) => {
@@ -160,7 +188,18 @@ impl<D: MapDataset<Item: Send + 'static> + 'static, G: Gather<D::Item>> Prefix<D
             return 0;
         }
         let most = self.unjudged().map_or(most, |unjudged| most.min(unjudged as usize));
+        let position = self.roots.position();
+        let most = match self.excluding.as_mut().filter(|_| self.excludes) {
+            Some(excluding) => excluding.kept(position, most as u64, cx) as usize,
+            None => most,
+        };
+        if most == 0 {
+            return 0;
+        }
         let count = self.roots.next_run(most, out, cx);
+        if let Some(excluding) = self.excluding.as_ref().filter(|_| self.excludes && count > 0) {
+            excluding.note(self.roots.position(), cx);
+        }
         self.watch.pass(count as u64);
         if count > 0 {
             self.bad.good();
@@ -171,7 +210,7 @@ impl<D: MapDataset<Item: Send + 'static> + 'static, G: Gather<D::Item>> Prefix<D
     /// Returns rows for the next elements, without consuming them. Returns `None` if rows are not available without
     /// elements.
     pub(in crate::dataset) fn next_ragged(&mut self, names: &[Name], cx: &mut Cx) -> Option<Ragged> {
-        if self.recorder.is_some() {
+        if self.recorder.is_some() || self.excludes {
             return None;
         }
         if !self.roots.is_planned() {
@@ -211,6 +250,9 @@ impl<D: MapDataset<Item: Send + 'static> + 'static, G: Gather<D::Item>> Prefix<D
     /// Returns the group that starts here, with its number of indices, if it arrived as a single value. None of its
     /// elements was dropped.
     pub(in crate::dataset) fn next_group(&mut self, cx: &mut Cx) -> Option<(Result<G::Whole>, u64)> {
+        if self.excludes {
+            return None;
+        }
         let (whole, indices) = self.roots.next_group(cx)?;
         self.watch.pass(indices);
         self.bad.good();
@@ -223,6 +265,9 @@ impl<D: MapDataset<Item: Send + 'static> + 'static, G: Gather<D::Item>> Prefix<D
     /// No group starts within a window that has dropped elements. The window may end with an error, between any two
     /// elements.
     pub(in crate::dataset) fn regroup(&mut self, size: u64, held: u64) {
+        if self.excludes {
+            return self.ungroup();
+        }
         let missing = if held == 0 { 0 } else { size - held };
         let mut first = self.roots.position().saturating_add(missing);
         if self.watch.dropped > 0 {
@@ -265,7 +310,11 @@ impl<D: MapDataset<Item: Send + 'static> + 'static, G: Gather<D::Item>> Prefix<D
         StreamState { next_index: self.roots.position(), dropped: self.watch.dropped, skipped, in_a_row }
     }
 
-    pub(in crate::dataset) fn restore(&mut self, state: StreamState) -> Result<()> {
+    pub(in crate::dataset) fn restore(&mut self, state: StreamState, cx: &mut Cx) -> Result<()> {
+        self.excludes = self.excluding.as_mut().is_some_and(|excluding| excluding.renew());
+        if let Some(excluding) = &self.excluding {
+            excluding.note(state.next_index, cx);
+        }
         self.roots.seek(state.next_index)?;
         self.watch.restore(state.next_index % WINDOW, state.dropped)?;
         self.bad.restore(state.skipped, state.in_a_row)

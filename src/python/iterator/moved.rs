@@ -47,7 +47,7 @@ impl PyDatasetIterator {
         py: Python<'_>,
         at: Option<u64>,
         numbers: [(&str, Option<u64>); 3],
-        others: [(&str, Option<&Bound<'_, PyAny>>); 2],
+        others: [(&str, Option<&Bound<'_, PyAny>>); 3],
     ) -> PyResult<u64> {
         self.check_thread()?;
         let entry = PyDict::new(py);

@@ -146,7 +146,7 @@ options! {
         /// Changes of the batches, each from a batch on: a file in YAML or JSON, or a list.
         ///
         /// `[{at: 70100, skip: 400}]` leaves out 400 batches at batch 70,100. `{at: 160000, mix: {web: 0.7, books: 0.3}, over: 2000}` changes the
-        /// weights of a mix of streams, `remove` its parts, and `global_batch` the batch size. An edit changes no batch before it, so edits may be appended to the file
+        /// weights of a mix of streams, `remove` its parts, `global_batch` the batch size, and `exclude` leaves out records. An edit changes no batch before it, so edits may be appended to the file
         /// during the run; they apply after the next resume. All hosts need equal edits.
         edits: EditLog,
     }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use self::evaluator::Apply;
 use super::DatasetIterator;
-use crate::cx::{Cx, StageId, Taken};
+use crate::cx::{Cx, ReadPositions, StageId, Taken};
 use crate::dataset::run::ahead::Open;
 use crate::dataset::run::evaluate::{Chunk, Incoming};
 use crate::element::{Part, Slot};
@@ -137,7 +137,7 @@ struct Ahead<I: DatasetIterator, W: Work<I::Item>> {
     given: u64,
     /// Number of next elements that the reading thread evaluates itself, because they are cheap.
     here: u64,
-    /// Number of changes of a mix that had taken effect when the last chunk was read.
+    /// Number of edits that had taken effect when the last chunk was read.
     changes: u64,
 }
 
@@ -145,7 +145,7 @@ struct Ahead<I: DatasetIterator, W: Work<I::Item>> {
 struct Pending<S, U> {
     incoming: Incoming<Chunk<U, Infallible>>,
     /// Positions after its elements that have not been yielded, each with [`Cx::read`].
-    states: VecDeque<(S, u64)>,
+    states: VecDeque<(S, ReadPositions)>,
 }
 
 impl<I: DatasetIterator<Item: Send + 'static>, W: Work<I::Item>> Ahead<I, W> {
@@ -181,7 +181,7 @@ impl<I: DatasetIterator<Item: Send + 'static>, W: Work<I::Item>> Ahead<I, W> {
                 self.given += 1;
                 if let Some(first) = self.pending.front_mut() {
                     let after = first.states.pop_front();
-                    after.iter().for_each(|(_, read)| cx.note_read(*read));
+                    after.iter().for_each(|(_, read)| cx.note_all_read(read));
                     self.at = after.map(|(state, _)| state);
                     if first.states.is_empty() {
                         self.pending.pop_front();
@@ -232,14 +232,14 @@ impl<I: DatasetIterator<Item: Send + 'static>, W: Work<I::Item>> Ahead<I, W> {
     /// Reads the elements of a chunk and submits them.
     fn read(&mut self, parent: &mut I, number: &mut dyn FnMut() -> u64, cx: &mut Cx) {
         let (mut elements, mut states, mut first) = (Vec::new(), VecDeque::new(), None);
-        let (start, before) = (Instant::now(), cx.read());
+        let (start, before) = (Instant::now(), cx.read().clone());
         self.changes = cx.changes();
         self.at.get_or_insert_with(|| parent.state());
         while (elements.len() as u64) < self.size && start.elapsed() < READ_TIME {
             match parent.next(cx) {
                 Ok(Some(element)) => {
                     elements.push(element);
-                    states.push_back((parent.state(), cx.read()));
+                    states.push_back((parent.state(), cx.read().clone()));
                     let index = number();
                     first.get_or_insert(index);
                 }

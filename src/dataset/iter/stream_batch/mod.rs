@@ -147,6 +147,7 @@ where
         let Stream { dataset, options, stage } = &self.parent;
         let gather = Some(&self.batching).filter(|_| self.is_by_index());
         let prefix = Prefix::new(Roots::new(dataset.clone(), gather, run, *stage)?, *options).recording(run, *stage);
+        let prefix = prefix.excluding(dataset, run, *stage);
         let (batching, sizes) = (self.batching.clone(), self.batching.size_in(run));
         let (start, size) = (prefix.state(), batching.size);
         Ok(StreamBatchIter { start, prefix, batching, sizes, size, items: Vec::new(), border: *stage })
@@ -154,7 +155,9 @@ where
 
     fn iter_part(&self, run: &Runtime, part: &Part) -> Result<Option<PartPassOf<Self>>> {
         if self.is_by_index() && !run.has_census() {
-            if run.plans_only().is_some() || run.edits().sizes_of(run.id_of(self.batching.stage)) {
+            let (edits, stage) = (run.edits(), run.id_of(self.batching.stage));
+            let is_edited = edits.sizes_of(stage) || edits.excludes_at(run.id_of(self.parent.stage));
+            if run.plans_only().is_some() || is_edited {
                 return self.batching.of_plan(self.parent.plan_indices(run)?, run, part);
             }
             return match (run.deal().balance(), run.failed().pads() && !run.is_serving()) {
@@ -263,7 +266,7 @@ where
 
     fn restore(&mut self, state: StreamState, cx: &mut Cx) -> Result<()> {
         self.items.clear();
-        self.prefix.restore(state).map_err(|e| cx.blame(self.border, "to_iter", e))?;
+        self.prefix.restore(state, cx).map_err(|e| cx.blame(self.border, "to_iter", e))?;
         self.regroup(0);
         Ok(())
     }
