@@ -42,16 +42,19 @@ pub(super) fn excluded_records(pipeline: &dyn Stage, edits: &Edits) -> Result<Op
 
 /// Returns the sources that have the records `numbers` of `file`, and the numbers of the records in the sources.
 fn places(sources: &[SourceAt<'_>], file: &str, numbers: &BTreeSet<u64>) -> Result<Vec<(usize, u64)>> {
-    let (mut found, path) = (Vec::new(), Path::new(file));
-    for number in numbers {
-        let before = found.len();
-        found.extend(sources.iter().filter_map(|source| Some((source.stage, source.record_at(path, *number)?))));
-        if found.len() == before {
-            let text = format!("`exclude`: no source of the pipeline has record {number} of {file}");
-            return Err(Error::config(text).help(format!("the sources are {}", in_words(sources))));
+    let (mut places, mut is_found) = (Vec::new(), vec![false; numbers.len()]);
+    let numbers: Vec<u64> = numbers.iter().copied().collect();
+    for source in sources {
+        for (found, is_found) in source.records_at(Path::new(file), &numbers).into_iter().zip(&mut is_found) {
+            *is_found |= found.is_some();
+            places.extend(found.map(|record| (source.stage, record)));
         }
     }
-    Ok(found)
+    if let Some((number, _)) = numbers.iter().zip(is_found).find(|(_, is_found)| !is_found) {
+        let text = format!("`exclude`: no source of the pipeline has record {number} of {file}");
+        return Err(Error::config(text).help(format!("the sources are {}", in_words(sources))));
+    }
+    Ok(places)
 }
 
 /// Returns the names of sources, each with its first file.

@@ -90,27 +90,34 @@ impl<'a> SourceAt<'a> {
         sources
     }
 
-    /// Returns the number in the source of record `record` of a file whose path ends in `file`.
-    pub(super) fn record_at(&self, file: &Path, record: u64) -> Option<u64> {
-        let (records, mut first) = (self.records.records()?, 0);
+    /// Returns the numbers in the source of records `wanted` of a file whose path ends in `file`.
+    pub(super) fn records_at(&self, file: &Path, wanted: &[u64]) -> Vec<Option<u64>> {
+        let (records, mut first, mut found) = (self.records.records().unwrap_or(0), 0, vec![None; wanted.len()]);
         while first < records {
             let Some((path, number)) = self.records.record_place(first) else {
-                return (file == Path::new(self.name) && record < records).then_some(record);
+                let is_here = |record: &&u64| file == Path::new(self.name) && **record < records;
+                return wanted.iter().map(|record| Some(record).filter(is_here).copied()).collect();
             };
-            let index = record.checked_sub(number).and_then(|ahead| first.checked_add(ahead));
-            let index = index.filter(|&index| index < records && path.ends_with(file));
-            if let Some(index) = index.filter(|&index| self.is_at(index, &path, record)) {
-                return Some(index);
+            if path.ends_with(file) {
+                for (found, record) in found.iter_mut().zip(wanted).filter(|(found, _)| found.is_none()) {
+                    let index = record.checked_sub(number).and_then(|ahead| first.checked_add(ahead));
+                    let index = index.filter(|&index| index < records);
+                    *found = index.filter(|&index| self.is_at(index, &path, *record));
+                }
+                if found.iter().all(Option::is_some) {
+                    return found;
+                }
             }
             // Files follow each other: the next file begins at the first record with another path.
             let (mut here, mut there) = (first, records);
             while there - here > 1 {
                 let middle = here + (there - here) / 2;
-                if self.records.record_place(middle)?.0 == path { here = middle } else { there = middle }
+                let Some((found_path, _)) = self.records.record_place(middle) else { return found };
+                if found_path == path { here = middle } else { there = middle }
             }
             first = there;
         }
-        None
+        found
     }
 
     fn is_at(&self, index: u64, path: &Path, record: u64) -> bool {
@@ -228,7 +235,8 @@ impl<'a> Tracer<'a> {
     /// Returns the source, by its stage id, and the number there of record `record` of a file, whose path ends in `file`.
     /// A source without files has its name in place of a path.
     pub(crate) fn record_at(&self, file: &Path, record: u64) -> Option<(usize, u64)> {
-        self.sources.iter().find_map(|source| Some((source.stage, source.record_at(file, record)?)))
+        let place = |source: &SourceAt<'_>| Some((source.stage, source.records_at(file, &[record]).pop()??));
+        self.sources.iter().find_map(place)
     }
 
     /// Returns the records of an element, in order.

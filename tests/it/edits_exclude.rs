@@ -7,6 +7,7 @@ use gristmill::dataset::iter::mix;
 use gristmill::dataset::map::Range;
 use gristmill::dataset::{AtEnd, Remainder};
 use gristmill::keys::Recompute;
+use gristmill::ledger::{RunLog, audit, which};
 use gristmill::pack::{BinPackOptions, ConcatPackOptions, OverLong, RowSpec, WindowPackOptions};
 use gristmill::part::Part;
 use gristmill::prelude::*;
@@ -289,4 +290,28 @@ fn an_exclusion_that_fits_no_record_names_the_sources() {
     assert!(batched.contains("elements before stage 2 have several records"), "{batched}");
     let error = Range::new(0, 9).to_iter().batch(2).loader().edits(Edits::default().exclude(3, [("", 0); 0])).build();
     assert_eq!(error.unwrap_err().message(), "edit 0: `exclude` names no record");
+}
+
+#[test]
+fn a_run_log_contains_the_excluded_records() {
+    let folder = tempfile::tempdir().unwrap();
+    for packs in [0, 3] {
+        let case = Case { is_mixed: packs == 0, at_end: AtEnd::Stop, before: 0, later: 2, packs, maps: false };
+        let path = folder.path().join(format!("{packs}.ledger"));
+        let edits = Edits::default().exclude(3, (0..40).step_by(3).map(|record| ("range", record)));
+        let build = || case.build(None);
+        let mut loader = build().loader().edits(edits).keys(Recompute).ledger(&path).build().unwrap();
+        let mut lineages = Vec::new();
+        while loader.next().transpose().unwrap().is_some() {
+            lineages.push(loader.lineage().unwrap());
+        }
+        let text = &loader.state().unwrap().edits[0];
+        assert!(text.starts_with("at 3: exclude 14 records (xxh3 "), "{text}");
+        drop(loader);
+        let log = RunLog::open(&path).unwrap();
+        for (step, lineage) in (0..).zip(&lineages) {
+            assert_eq!(&which(&build(), &log, step, None).unwrap().rows, lineage, "batch {step}");
+        }
+        audit(&build(), &log, None).unwrap();
+    }
 }
