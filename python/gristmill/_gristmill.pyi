@@ -1198,7 +1198,7 @@ class MapDataset(Generic[_T_co]):
         guard_timeout: float = 600,
         on_failed_element: Literal["error", "pad"] = "error",
         failed_element_limit: int | None = None,
-        edits: str | PathLike[str] | Mapping[str, int | Mapping[str, float] | str | Sequence[str]] | Sequence[Mapping[str, int | Mapping[str, float] | str | Sequence[str]]] | None = None,
+        edits: str | PathLike[str] | Mapping[str, int | Mapping[str, float] | str | Sequence[str] | PathLike[str] | Mapping[str, str | int] | Sequence[Mapping[str, str | int]] | Literal["refill"]] | Sequence[Mapping[str, int | Mapping[str, float] | str | Sequence[str] | PathLike[str] | Mapping[str, str | int] | Sequence[Mapping[str, str | int]] | Literal["refill"]]] | None = None,
         top: bool = False,
         record: str | PathLike[str] | None = None,
         trace: str | PathLike[str] | None = None,
@@ -1246,9 +1246,9 @@ class MapDataset(Generic[_T_co]):
             failed_element_limit: Maximum number of elements that become padding [default: no limit].
             edits: Changes of the batches, each from a batch on: a file in YAML or JSON, or a list. `[{at: 70100, skip:
                 400}]` leaves out 400 batches at batch 70,100. `{"at": 160000, "mix": {"web": 0.7, "books": 0.3},
-                "over": 2000}` changes the weights of a mix of streams, `remove` its parts, and `global_batch` the batch
-                size. An edit changes no batch before it, so edits may be appended to the file during the run; they
-                apply after the next resume. All hosts need equal edits.
+                "over": 2000}` changes the weights of a mix of streams, `remove` its parts, `global_batch` the batch
+                size, and `exclude` leaves out records. An edit changes no batch before it, so edits may be appended to
+                the file during the run; they apply after the next resume. All hosts need equal edits.
             top: Whether `gristmill top` may look at the run. GRISTMILL_TOP=1 in the environment does the same.
             record: Recording of the run, a file for `gristmill report`. A recording of a run that was killed is read as
                 well. An earlier recording is kept as NAME.1.ENDING.
@@ -2157,7 +2157,7 @@ class IterDataset(Generic[_T_co]):
         guard_timeout: float = 600,
         on_failed_element: Literal["error", "pad"] = "error",
         failed_element_limit: int | None = None,
-        edits: str | PathLike[str] | Mapping[str, int | Mapping[str, float] | str | Sequence[str]] | Sequence[Mapping[str, int | Mapping[str, float] | str | Sequence[str]]] | None = None,
+        edits: str | PathLike[str] | Mapping[str, int | Mapping[str, float] | str | Sequence[str] | PathLike[str] | Mapping[str, str | int] | Sequence[Mapping[str, str | int]] | Literal["refill"]] | Sequence[Mapping[str, int | Mapping[str, float] | str | Sequence[str] | PathLike[str] | Mapping[str, str | int] | Sequence[Mapping[str, str | int]] | Literal["refill"]]] | None = None,
         top: bool = False,
         record: str | PathLike[str] | None = None,
         trace: str | PathLike[str] | None = None,
@@ -2205,9 +2205,9 @@ class IterDataset(Generic[_T_co]):
             failed_element_limit: Maximum number of elements that become padding [default: no limit].
             edits: Changes of the batches, each from a batch on: a file in YAML or JSON, or a list. `[{at: 70100, skip:
                 400}]` leaves out 400 batches at batch 70,100. `{"at": 160000, "mix": {"web": 0.7, "books": 0.3},
-                "over": 2000}` changes the weights of a mix of streams, `remove` its parts, and `global_batch` the batch
-                size. An edit changes no batch before it, so edits may be appended to the file during the run; they
-                apply after the next resume. All hosts need equal edits.
+                "over": 2000}` changes the weights of a mix of streams, `remove` its parts, `global_batch` the batch
+                size, and `exclude` leaves out records. An edit changes no batch before it, so edits may be appended to
+                the file during the run; they apply after the next resume. All hosts need equal edits.
             top: Whether `gristmill top` may look at the run. GRISTMILL_TOP=1 in the environment does the same.
             record: Recording of the run, a file for `gristmill report`. A recording of a run that was killed is read as
                 well. An earlier recording is kept as NAME.1.ENDING.
@@ -2845,6 +2845,7 @@ class DatasetIterator(Iterator[_T_co], Generic[_T_co]):
         over: int | None = None,
         remove: str | Sequence[str] | None = None,
         global_batch: int | None = None,
+        exclude: str | Sequence[Mapping[str, str | int]] | None = None,
     ) -> int:
         """Changes the run from a batch on, while it continues: an entry of `edits`.
 
@@ -2858,6 +2859,8 @@ class DatasetIterator(Iterator[_T_co], Generic[_T_co]):
             over: Number of batches of a linear transition to the weights of `mix`.
             remove: Names of parts to remove from a mix of streams.
             global_batch: Number of rows of each batch.
+            exclude: Records to leave out: a file with the output of `gristmill which`, or a list such as `[{"file":
+                "a.jsonl", "record": 1183}]`.
 
         Returns:
             The number of the first batch that changes.

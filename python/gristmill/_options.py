@@ -34,7 +34,7 @@ class LoaderOptions(TypedDict, total=False):
     guard_timeout: float
     on_failed_element: Literal["error", "pad"]
     failed_element_limit: int | None
-    edits: str | PathLike[str] | Mapping[str, int | Mapping[str, float] | str | Sequence[str]] | Sequence[Mapping[str, int | Mapping[str, float] | str | Sequence[str]]] | None
+    edits: str | PathLike[str] | Mapping[str, int | Mapping[str, float] | str | Sequence[str] | PathLike[str] | Mapping[str, str | int] | Sequence[Mapping[str, str | int]] | Literal["refill"]] | Sequence[Mapping[str, int | Mapping[str, float] | str | Sequence[str] | PathLike[str] | Mapping[str, str | int] | Sequence[Mapping[str, str | int]] | Literal["refill"]]] | None
     top: bool
     record: str | PathLike[str] | None
     trace: str | PathLike[str] | None
