@@ -129,7 +129,6 @@ pub mod keys;
 pub mod ledger;
 mod live;
 mod loader;
-#[cfg(any(feature = "cli", all(feature = "workers", target_os = "linux")))]
 mod machine;
 mod mmap;
 pub mod pack;

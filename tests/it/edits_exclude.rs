@@ -90,7 +90,7 @@ impl Case {
         let read = match self.is_mixed {
             false => self.documents(0),
             true => mix((0..2).map(|which| self.documents(which)))
-                .weights(&[2.0, 1.0])
+                .weights([2.0, 1.0])
                 .named(["web", "code"])
                 .at_end(self.at_end)
                 .boxed(),
@@ -216,9 +216,8 @@ proptest! {
                 }
             }
             let mut expected = Vec::new();
-            let mut elements = case.documents(i64::from(which)).loader().build()?.map(Result::unwrap).peekable();
-            while let Some(element) = elements.next() {
-                let id = first(&element);
+            for element in case.documents(i64::from(which)).loader().build()? {
+                let id = first(&element?);
                 from.retain(|(count, records)| {
                     let begins = *count <= expected.len();
                     if begins {

@@ -28,6 +28,7 @@ pub(crate) const SILENT: &[(&str, &str)] = &[
     ("json.index_cache", "where positions are kept"),
     ("jsonl.index_cache", "where positions are kept"),
     ("lines.index_cache", "where positions are kept"),
+    ("megatron_samples.cache", "where the order is kept"),
     ("mix.names", "names of the parts"),
     ("mds.cache_bytes", "memory"),
     ("mds.check_hashes", "a check"),
@@ -346,7 +347,7 @@ fn ids() -> Vec<Case> {
             json!({
                 "prefixes": ["megatron/shard-00000", "megatron", ["megatron/shard-00000", "megatron/shard-00000"]],
                 "seq_len": [4, 5], "seed": [null, 7], "samples": [20, 30, null], "weights": [null, [1]],
-                "split": [null, [1, 1], [2, 1]], "with_next": [null, false],
+                "split": [null, [1, 1], [2, 1]], "with_next": [null, false], "cache": [null, "megatron"],
             }),
         ),
         source(
