@@ -152,12 +152,13 @@ fn every_argument_is_read_from_what_its_description_says() {
                 _ => (arg.check)(&node),
             };
             // A source or a stage is judged by its own decoder; a budget has a least amount; a declaration has a feature, and a
-            // batch one of its sizes; a deal says which and what rows cost.
+            // batch one of its sizes; a deal says which and what rows cost; a file of excluded records must exist.
             let is_more = matches!(
                 (arg.name, sample),
                 ("ram_budget", "1") | ("examples" | "features" | "batch" | "deal" | "balanced" | "shadow", "{}")
             );
-            if is_more || schema.to_string().contains("$ref") {
+            let is_file = arg.name == "exclude" && matches!(node.value, Tree::Str(_));
+            if is_more || is_file || schema.to_string().contains("$ref") {
                 continue;
             }
             judged += 1;
