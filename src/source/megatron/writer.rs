@@ -65,7 +65,7 @@ impl MegatronWriterOptions {
     /// Creates a writer to both files.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] if the format lacks the number type.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the format lacks the number type.
     pub fn write_to<W: Write>(self, data: W, index: W) -> Result<MegatronWriter<W>> {
         self.dtype.map(code).transpose()?;
         Ok(MegatronWriter { data, index, options: self, lengths: Vec::new(), documents: vec![0], modes: Vec::new() })
@@ -83,8 +83,8 @@ impl<W: Write> MegatronWriter<W> {
     /// Writes a sequence: the one-dimensional array `tokens`, and the `int8` scalar `mode` if the first had a mode.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`] if a field is missing or an id does not fit the number type.
-    /// [`ErrorKind::Io`] if writing fails.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if a field is missing or an id does not fit the number type.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if writing fails.
     pub fn write(&mut self, element: &Element) -> Result<()> {
         let tokens = element.array("tokens")?;
         let mode = element.get("mode").map(|_| element.array("mode")).transpose()?;
@@ -129,7 +129,7 @@ impl<W: Write> MegatronWriter<W> {
     /// Writes the index. Returns both files, the data first. Trailing sequences without an end form a document.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] if writing fails.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if writing fails.
     pub fn finish(mut self) -> Result<(W, W)> {
         let sequences = self.lengths.len() as u64;
         if self.documents.last() != Some(&sequences) {

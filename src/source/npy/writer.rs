@@ -66,7 +66,7 @@ impl NpyWriterOptions {
     /// Creates a writer to `out`. The number of rows must be set.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] if the number of rows is not set.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the number of rows is not set.
     pub fn write_to<W: Write>(self, out: W) -> Result<NpyWriter<W>> {
         if self.rows.is_none() {
             return Err(Error::config("the header of an npy file says how many rows there are, which is not known")
@@ -98,8 +98,8 @@ impl<W: Write> NpyWriter<W> {
     /// Writes an array as the next row.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`] if the element lacks the array, or its type or shape differ from the first row's.
-    /// [`ErrorKind::Io`] if writing fails.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the element lacks the array, or its type or shape differ from the first row's.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if writing fails.
     pub fn write(&mut self, element: &Element) -> Result<()> {
         self.append(element).map_err(|e| e.record(self.written))
     }
@@ -152,7 +152,8 @@ impl<W: Write> NpyWriter<W> {
     /// Writes or rewrites the header if necessary, and returns the output.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`] if the number of rows differs from the number set. [`ErrorKind::Io`] if writing fails.
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if the number of rows differs from the number set.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if writing fails.
     pub fn finish(mut self) -> Result<W> {
         if let Some(rows) = self.options.rows.filter(|&rows| rows != self.written) {
             return Err(Error::data(format!("{} rows, but {rows} were declared", self.written)));

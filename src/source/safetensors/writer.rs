@@ -66,7 +66,7 @@ impl<W: Write> SafetensorsWriter<W> {
     /// Adds an element.
     ///
     /// # Errors
-    /// [`ErrorKind::Data`] if a field is not an array, or if a row differs from the first row in names, types or
+    /// [`ErrorKind::Data`](crate::ErrorKind::Data) if a field is not an array, or if a row differs from the first row in names, types or
     /// shapes. Without `rows`, also for a second element.
     pub fn write(&mut self, element: &Element) -> Result<()> {
         self.check(element).map_err(|e| e.record(self.elements.len() as u64))?;
@@ -100,7 +100,7 @@ impl<W: Write> SafetensorsWriter<W> {
     /// Writes the file and returns the output.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] if writing fails.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if writing fails.
     pub fn finish(mut self) -> Result<W> {
         let empty = Element::new();
         let first = self.elements.first().unwrap_or(&empty);
