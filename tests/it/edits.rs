@@ -10,6 +10,8 @@ use gristmill::prelude::*;
 use gristmill::{Array, BoxIter, Checkpoint, Edits, Element, ErrorKind, Result};
 use proptest::prelude::*;
 
+use crate::edits_segments::{How, Rows, all, cells, segment};
+
 /// Rows of a batch.
 const ROWS: usize = 6;
 
@@ -20,11 +22,6 @@ fn packed() -> BoxIter<Element> {
     let packed = Range::new(0, 400).shuffle(3).map(document).to_iter();
     let packed = packed.window_pack(WindowPackOptions::new(RowSpec::new([("t", 8)])).window(40));
     packed.batch_with(ROWS, Remainder::Drop).boxed()
-}
-
-/// Rows of a batch, as their cells.
-fn cells(batch: &Element) -> Vec<Vec<i32>> {
-    batch.array("t").unwrap().as_slice::<i32>().unwrap().chunks(8).map(<[i32]>::to_vec).collect()
 }
 
 /// The batches that the edits leave, by their numbers in the stream without edits.
@@ -58,35 +55,20 @@ proptest! {
     fn an_edit_changes_no_batch_before_it(
         logs in proptest::collection::vec((edits(), 1..14_u64, 1..4_usize, 0..3_usize), 1..5)
     ) {
-        static ALL: LazyLock<Vec<Vec<Vec<i32>>>> = LazyLock::new(|| {
-            packed().loader().build().unwrap().map(|batch| cells(&batch.unwrap())).collect()
-        });
-        let (mut past, mut state, mut delivered) = (Vec::new(), None::<Checkpoint>, 0);
+        static ALL: LazyLock<Vec<Rows>> = LazyLock::new(|| all(packed().loader()));
+        let (mut past, mut state) = (Vec::new(), None::<Checkpoint>);
         for (later, count, parts, threads) in logs {
             // Edits of the past stay, and others may come.
+            let delivered = state.as_ref().map_or(0, |state| state.delivered);
             let later = later.into_iter().filter(|(at, _)| *at >= delivered);
             let edits: Vec<_> = past.iter().copied().filter(|(at, _)| *at < delivered).chain(later).collect();
             let expected = left(&edits, ALL.len() as u64);
-            let mut states = Vec::new();
-            for index in 0..parts {
-                let loader = packed().loader().edits(log(&edits)).part(Part::of(index, parts));
-                let loader = if threads > 0 { loader.threads(threads) } else { loader };
-                let loader = state.iter().cloned().fold(loader, |loader, state| loader.resume(state));
-                let mut loader = loader.build()?;
-                for number in delivered..delivered + count {
-                    let batch = loader.next().transpose()?;
-                    let share = ROWS / parts;
-                    let unedited = expected.get(number as usize).map(|number| &ALL[*number as usize]);
-                    let unedited = unedited.map(|rows| rows[index * share..(index + 1) * share].to_vec());
-                    prop_assert_eq!(batch.as_ref().map(cells), unedited, "batch {} of {:?}", number, edits);
-                }
-                states.push(loader.state()?);
-            }
-            let json: Vec<_> = states.iter().map(Checkpoint::to_json).collect();
-            prop_assert!(json.iter().all(|state| *state == json[0]));
-            delivered = states[0].delivered;
-            prop_assert_eq!(states[0].edits.len(), edits.iter().filter(|(at, _)| *at < delivered).count());
-            (past, state) = (edits, Some(Checkpoint::from_json(&json[0])?));
+            let (build, how) = (|| packed().loader().edits(log(&edits)), How { parts, threads, is_planned: false });
+            let rows = |number: u64| expected.get(number as usize).map(|number| ALL[*number as usize].clone());
+            let after = segment(build, how, state.as_ref(), count, rows, &edits)?;
+            let effective = edits.iter().filter(|(at, _)| *at < after.delivered).count();
+            prop_assert_eq!(after.edits.len(), effective);
+            (past, state) = (edits, Some(after));
         }
     }
 }

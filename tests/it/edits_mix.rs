@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use gristmill::dataset::map::Range;
 use gristmill::dataset::{AtEnd, Remainder, iter::mix};
-use gristmill::keys::Recompute;
 use gristmill::pack::{BinPackOptions, ConcatPackOptions, OverLong, RowSpec, WindowPackOptions};
-use gristmill::part::Part;
 use gristmill::prelude::*;
 use gristmill::rng::Schedule;
-use gristmill::{Array, BoxIter, Checkpoint, Edits, Element, ErrorKind, LoaderBuilder};
+use gristmill::{Array, BoxIter, Checkpoint, Edits, Element, ErrorKind};
 use proptest::prelude::*;
+
+use crate::edits_segments::{How, all, segment};
 
 /// Datasets of a mix.
 const NAMES: [&str; 3] = ["code", "math", "web"];
@@ -133,17 +133,6 @@ fn first(element: &Element) -> i32 {
     element.array("t").unwrap().as_slice::<i32>().unwrap()[0]
 }
 
-/// Rows of a batch, as their cells.
-fn cells(batch: &Element) -> Vec<Vec<i32>> {
-    let array = batch.array("t").unwrap();
-    let width = array.shape().iter().product::<usize>() / array.shape()[0];
-    array.as_slice::<i32>().unwrap().chunks(width).map(<[i32]>::to_vec).collect()
-}
-
-fn all(loader: LoaderBuilder<BoxIter<Element>>) -> Vec<Vec<Vec<i32>>> {
-    loader.build().unwrap().map(|batch| cells(&batch.unwrap())).collect()
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.div_ceil(8), ..ProptestConfig::default() })]
 
@@ -160,27 +149,11 @@ proptest! {
             let count = (last.0 as usize).min(before.len()).min(expected.len());
             prop_assert_eq!(&before[..count], &expected[..count]);
         }
-        let (mut state, mut delivered) = (None::<Checkpoint>, 0);
+        let mut state = None::<Checkpoint>;
         for (count, parts, threads, is_planned) in segments {
-            let mut states = Vec::new();
-            for index in 0..parts {
-                let loader = case.build().loader().edits(log(&changes)).part(Part::of(index, parts));
-                let loader = if is_planned { loader.keys(Recompute) } else { loader };
-                let loader = if threads > 0 { loader.threads(threads) } else { loader };
-                let loader = state.iter().cloned().fold(loader, |loader, state| loader.resume(state));
-                let mut loader = loader.build()?;
-                for number in delivered..delivered + count {
-                    let batch = loader.next().transpose()?;
-                    let share = ROWS / parts;
-                    let rows = expected.get(number as usize).map(|rows| rows[index * share..(index + 1) * share].to_vec());
-                    prop_assert_eq!(batch.as_ref().map(cells), rows, "batch {} of {:?}", number, changes);
-                }
-                states.push(loader.state()?);
-            }
-            let json: Vec<_> = states.iter().map(Checkpoint::to_json).collect();
-            prop_assert!(json.iter().all(|state| *state == json[0]), "{:?}", json);
-            delivered = states[0].delivered;
-            state = Some(Checkpoint::from_json(&json[0])?);
+            let (build, how) = (|| case.build().loader().edits(log(&changes)), How { parts, threads, is_planned });
+            let rows = |number| expected.get(number as usize).cloned();
+            state = Some(segment(build, how, state.as_ref(), count, rows, &changes)?);
         }
     }
 

@@ -12,6 +12,8 @@ use gristmill::rng::Schedule;
 use gristmill::{Array, BoxIter, Checkpoint, Edits, Element, ErrorKind, Loader, Result};
 use proptest::prelude::*;
 
+use crate::edits_segments::{How, all, cells, segment};
+
 /// Rows of a batch without edits.
 const ROWS: usize = 6;
 /// Datasets of a mix.
@@ -48,13 +50,6 @@ fn batches(kind: u8, maps: bool, remainder: Remainder) -> BoxIter<Element> {
         kind => rows(kind).batch_with(ROWS, remainder).boxed(),
     };
     if maps { batches.map(|batch| batch).boxed() } else { batches }
-}
-
-/// Rows of a batch, as their cells.
-fn cells(batch: &Element) -> Vec<Vec<i32>> {
-    let array = batch.array("t").unwrap();
-    let width = array.shape().iter().product::<usize>() / array.shape()[0];
-    array.as_slice::<i32>().unwrap().chunks(width).map(<[i32]>::to_vec).collect()
 }
 
 /// The batches that edits of the size and skips leave, by hand.
@@ -109,34 +104,15 @@ proptest! {
         segments in prop::collection::vec((0u64..9, 1..4usize, 0..3usize, any::<bool>()), 1..5)
     ) {
         let remainder = if drops { Remainder::Drop } else { Remainder::Keep };
-        let all: Vec<_> = batches(kind, false, Remainder::Keep).collect()?.iter().flat_map(cells).collect();
-        let expected = by_hand(&all, &edits, remainder);
-        let (mut state, mut delivered) = (None::<Checkpoint>, 0);
+        let rows: Vec<_> = batches(kind, false, Remainder::Keep).collect()?.iter().flat_map(cells).collect();
+        let expected = by_hand(&rows, &edits, remainder);
+        let mut state = None::<Checkpoint>;
         for (count, parts, threads, is_planned) in segments {
             // Rows of an incomplete batch do not divide.
             let parts = if drops { parts } else { 1 };
-            let mut states = Vec::new();
-            for index in 0..parts {
-                let loader = batches(kind, maps, remainder).loader().edits(log(&edits)).part(Part::of(index, parts));
-                let loader = if is_planned { loader.keys(Recompute) } else { loader };
-                let loader = if threads > 0 { loader.threads(threads) } else { loader };
-                let loader = state.iter().cloned().fold(loader, |loader, state| loader.resume(state));
-                let mut loader = loader.build()?;
-                for number in delivered..delivered + count {
-                    let batch = loader.next().transpose()?;
-                    let own = |rows: &Vec<Vec<i32>>| {
-                        let share = rows.len() / parts;
-                        rows[index * share..(index + 1) * share].to_vec()
-                    };
-                    let own = expected.get(number as usize).map(own);
-                    prop_assert_eq!(batch.as_ref().map(cells), own, "batch {} of {:?}", number, edits);
-                }
-                states.push(loader.state()?);
-            }
-            let json: Vec<_> = states.iter().map(Checkpoint::to_json).collect();
-            prop_assert!(json.iter().all(|state| *state == json[0]), "{:?}", json);
-            delivered = states[0].delivered;
-            state = Some(Checkpoint::from_json(&json[0])?);
+            let (build, how) = (|| batches(kind, maps, remainder).loader().edits(log(&edits)), How { parts, threads, is_planned });
+            let rows = |number| expected.get(number as usize).cloned();
+            state = Some(segment(build, how, state.as_ref(), count, rows, &edits)?);
         }
     }
 
@@ -188,7 +164,7 @@ proptest! {
             };
         }
         let states: Vec<_> = hosts.iter().map(|host| host.state().unwrap()).collect();
-        let expected: Vec<_> = build().loader().edits(log.clone()).build()?.map(|batch| cells(&batch.unwrap())).collect();
+        let expected = all(build().loader().edits(log.clone()));
         for (index, (host, mut delivered)) in hosts.into_iter().zip(delivered).enumerate() {
             delivered.extend(host.map(|batch| cells(&batch.unwrap())));
             let share = ROWS / parts;
@@ -197,7 +173,7 @@ proptest! {
         }
         let json: Vec<_> = states.iter().map(Checkpoint::to_json).collect();
         prop_assert!(json.iter().all(|state| *state == json[0]), "{:?}", json);
-        let resumed: Vec<_> = build().loader().edits(log).resume(states[0].clone()).build()?.map(|batch| cells(&batch.unwrap())).collect();
+        let resumed = all(build().loader().edits(log).resume(states[0].clone()));
         prop_assert_eq!(&resumed[..], &expected[states[0].delivered as usize..]);
     }
 }

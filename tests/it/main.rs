@@ -10,6 +10,7 @@ mod edits;
 mod edits_exclude;
 mod edits_mix;
 mod edits_running;
+mod edits_segments;
 mod examples;
 mod failed_elements;
 mod fixtures;
