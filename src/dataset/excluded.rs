@@ -6,7 +6,7 @@ use std::path::Path;
 use super::lineage::SourceAt;
 use super::node::{Indices, Work, address};
 use super::run::upcoming::Upcoming;
-use super::stage::{Role, Stage};
+use super::stage::{Role, Stage, may_hold};
 use crate::edits::{Edits, ExcludedRecords};
 use crate::error::{Error, Result};
 
@@ -101,10 +101,7 @@ fn borders<'a>(pipeline: &'a dyn Stage, is_held: &mut bool) -> Result<Vec<(usize
             let text = format!("`exclude` cannot follow records after {} (stage {id}), which {why}", node.name);
             return Err(Error::config(text).help("repeat before `to_iter`, and combine streams by `mix`"));
         }
-        *is_held |= match node.work {
-            Work::Chunks => node.role == Role::FanOut,
-            _ => !matches!(node.name, "batch" | "limit" | "mix"),
-        };
+        *is_held |= node.name != "mix" && may_hold(stage);
         let first = id + 1 - stage.count();
         let mut next = first;
         for parent in parents {

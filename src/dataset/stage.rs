@@ -1,6 +1,6 @@
 //! The trait of every pipeline node, and pipelines in words.
 
-use super::node::Node;
+use super::node::{Node, Work};
 use crate::cx::StageId;
 
 /// Kind of change that a stage makes to the stream, from the weakest to the strongest.
@@ -117,6 +117,14 @@ fn side_by_side(parents: &[&dyn Stage], nested: usize) -> Option<String> {
         texts.push(format!("… {} more", parents.len() - MOST_PARENTS));
     }
     Some(format!("[{}]", texts.join(", ")))
+}
+
+/// Returns true if a stage of a stream may hold elements between two batches.
+pub(in crate::dataset) fn may_hold(stage: &dyn Stage) -> bool {
+    match stage.node().work {
+        Work::Chunks => stage.role() == Role::FanOut,
+        _ => !matches!(stage.name(), "batch" | "limit"),
+    }
 }
 
 /// Returns the id of a stage that reads `parents`. In post-order, the stage comes directly after all of them.

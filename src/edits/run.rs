@@ -62,6 +62,18 @@ impl EditedStages {
         self.mix.is_some() || self.excluded.is_some()
     }
 
+    /// Returns true if edits of the mix need a position that `progress` lacks, because later stages may hold elements.
+    pub(crate) fn lack_mix(&self, progress: Option<&EditedMix>) -> bool {
+        self.mix.as_ref().is_some_and(|mix| mix.is_held) && progress.is_none()
+    }
+
+    /// Returns true if edits that exclude records need positions that `progress` lacks, because later stages may hold
+    /// elements.
+    pub(crate) fn lack_borders(&self, progress: Option<&EditedMix>) -> bool {
+        self.excluded.as_ref().is_some_and(|excluded| excluded.is_held)
+            && progress.is_none_or(|progress| progress.borders.is_empty())
+    }
+
     /// Returns the number of borders whose positions edits need.
     fn borders(&self) -> usize {
         self.excluded.as_ref().map_or(0, |excluded| excluded.borders.len())
@@ -332,14 +344,14 @@ impl Inner {
 
     /// Returns the edit at batch `delivered` whose position is unknown after a restore to `progress`, and its kind, in words.
     fn unknown(&self, delivered: u64, progress: Option<&EditedMix>) -> Option<(&'static str, &'static str)> {
-        let (mix, excluded) = (self.stages.mix.as_ref(), self.stages.excluded.as_ref());
-        if delivered > 0 && progress.is_none() && self.mix.begins_at(delivered) && mix.is_some_and(|mix| mix.is_held) {
+        if delivered == 0 {
+            return None;
+        }
+        if self.stages.lack_mix(progress) && self.mix.begins_at(delivered) {
             return Some(("an edit of the mix", "edits of the mix"));
         }
-        let has_borders = progress.is_some_and(|progress| !progress.borders.is_empty());
-        let is_unknown = delivered > 0 && !has_borders && self.excluded.begins_at(delivered);
-        let is_held = excluded.is_some_and(|excluded| excluded.is_held);
-        (is_unknown && is_held).then_some(("an edit that excludes records", "such edits"))
+        let is_unknown = self.stages.lack_borders(progress) && self.excluded.begins_at(delivered);
+        is_unknown.then_some(("an edit that excludes records", "such edits"))
     }
 
     /// Returns the number of changes that have begun, if batch `number` has begun.

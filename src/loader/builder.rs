@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::ahead::Ahead;
+use super::edited::check_sizes;
 use super::guarded::Guarded;
 use super::limit::Limit;
 use super::parted::{Number, Parted, Pass, Wanted};
@@ -281,8 +282,7 @@ impl<D: IterDataset + 'static> LoaderBuilder<D> {
         let deal = parted.as_ref().map(|parted| parted.deal().clone()).unwrap_or_default();
         let failed = Arc::new(Failed::new(self.rows.failed_elements));
         let stages = edited_stages(&self.dataset, &self.past.edits)?;
-        let part = parted.as_ref().map(Parted::part);
-        self.past.edits.sizes().try_for_each(|(_, size)| part.map_or(Ok(()), |part| part.rows(size).map(drop)))?;
+        check_sizes(&self.past.edits, parted.as_ref().map(Parted::part))?;
         let edits = Arc::new(RunEdits::new(self.past.edits.clone(), stages));
         let run = run.with_keys(keys).with_deal(deal).with_failed(failed).with_edits(edits);
         let run = match &key_recorder {

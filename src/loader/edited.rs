@@ -6,6 +6,15 @@ use crate::dataset::IterDataset;
 use crate::dataset::iter::edited_stages;
 use crate::edits::Edits;
 use crate::error::{Error, Result};
+use crate::part::Part;
+
+/// Checks that the batch sizes that `edits` set divide among the parts.
+///
+/// # Errors
+/// See [`Part::rows`].
+pub(super) fn check_sizes(edits: &Edits, part: Option<&Part>) -> Result<()> {
+    edits.sizes().try_for_each(|(_, size)| part.map_or(Ok(()), |part| part.rows(size).map(drop)))
+}
 
 impl<D: IterDataset + 'static> Loader<D> {
     /// Returns the number of the first batch that [`edit`](Self::edit) can change with `edits`: the next batch. If stages
@@ -20,10 +29,8 @@ impl<D: IterDataset + 'static> Loader<D> {
         let delivered = self.position.delivered;
         let stages = edited_stages(&*self.dataset, edits)?;
         let progress = self.run.edits().progress(delivered);
-        let lacks_mix = stages.mix.is_some_and(|mix| mix.is_held) && progress.is_none();
-        let lacks_borders = stages.excluded.is_some_and(|excluded| excluded.is_held)
-            && progress.is_none_or(|progress| progress.borders.is_empty());
-        Ok(delivered + u64::from(delivered > 0 && (lacks_mix || lacks_borders)))
+        let is_unknown = stages.lack_mix(progress.as_ref()) || stages.lack_borders(progress.as_ref());
+        Ok(delivered + u64::from(delivered > 0 && is_unknown))
     }
 
     /// Adds `edits` to the run, which continues with the same threads, worker processes and open files.
@@ -58,18 +65,14 @@ impl<D: IterDataset + 'static> Loader<D> {
                 format!("the edit is at batch {at}, which has begun; the first batch that can change is {first}");
             return Err(Error::config(text).help(format!("begin the edit at batch {first} or later")));
         }
-        let has_sizes = edits.sizes().next().is_some();
-        let part = self.host.parted.as_ref().map(Parted::part);
-        edits.sizes().try_for_each(|(_, size)| part.map_or(Ok(()), |part| part.rows(size).map(drop)))?;
-        let is_by_rows = self.host.by_rows.is_some();
-        let past = self.identity.edits();
-        let (was_sized, was_excluded) = (past.sizes().next().is_some(), past.exclusions().next().is_some());
-        if is_by_rows && has_sizes && !was_sized {
-            let text = "this host evaluates only its own rows, so the batch size cannot change while the run continues";
-            return Err(Error::config(text).help("add the edit to `edits`, and resume the state"));
-        }
-        if is_by_rows && edits.exclusions().next().is_some() && !was_excluded {
-            let text = "this host evaluates only its own rows, so records cannot be excluded while the run continues";
+        check_sizes(&edits, self.host.parted.as_ref().map(Parted::part))?;
+        let kinds = |edits: &Edits| [edits.sizes().next().is_some(), edits.exclusions().next().is_some()];
+        let changes = ["the batch size cannot change", "records cannot be excluded"].into_iter();
+        let mut new = changes.zip(kinds(&edits).into_iter().zip(kinds(self.identity.edits())));
+        if self.host.by_rows.is_some()
+            && let Some((change, _)) = new.find(|(_, (is_here, was_before))| *is_here && !was_before)
+        {
+            let text = format!("this host evaluates only its own rows, so {change} while the run continues");
             return Err(Error::config(text).help("add the edit to `edits`, and resume the state"));
         }
         let all = self.identity.edits().clone().and(edits);

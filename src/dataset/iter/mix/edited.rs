@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use super::pass::Counted;
 use crate::cx::StageId;
-use crate::dataset::node::Work;
-use crate::dataset::stage::{Role, Stage};
+use crate::dataset::stage::{Role, Stage, may_hold};
 use crate::edits::{Edits, MixPlace, RunEdits};
 use crate::error::{Error, Result};
 use crate::exec::Runtime;
@@ -118,12 +117,7 @@ fn mixes(pipeline: &dyn Stage) -> Vec<Found> {
         let later: Option<Vec<&dyn Stage>> =
             chain.iter().position(|(at, _)| *at == id).map(|at| chain[..at].iter().map(|(_, stage)| *stage).collect());
         let blocked = blocked(stage, id, later.as_deref());
-        let passes_on = |stage: &dyn Stage| match stage.node().work {
-            Work::Chunks => stage.role() != Role::FanOut,
-            _ => matches!(stage.name(), "batch" | "limit"),
-        };
-        let holds = |stage: &&dyn Stage| !passes_on(*stage);
-        let is_held = later.is_some_and(|later| later.iter().any(holds));
+        let is_held = later.is_some_and(|later| later.iter().any(|stage| may_hold(*stage)));
         found.push(Found { place: MixPlace { stage: id, names, is_held }, blocked });
     });
     found

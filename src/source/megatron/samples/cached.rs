@@ -111,9 +111,11 @@ pub(super) fn find(
     starts.sort_unstable();
     for start in starts {
         let path = folder.join(format!("{start}{end}"));
-        let text = std::fs::read(&path).map_err(|error| Error::from(error).path(&path))?;
+        let content = Content::open(&Location::Local(path.clone()), Access::Normal)?;
+        let text = content.description().map_err(|error| error.path(&path))?;
         // Other versions may describe other data sets.
-        if !serde_json::from_slice::<Description>(&text).is_ok_and(|description| description.is_of(plan, prefix, part))
+        if !serde_json::from_slice::<Description>(text.as_bytes())
+            .is_ok_and(|description| description.is_of(plan, prefix, part))
         {
             continue;
         }

@@ -77,9 +77,9 @@ impl MegatronSamplesOptions {
 
         /// Sets the folder in which Megatron-Core keeps its orders, `data_cache_path`. By default, orders are computed.
         ///
-        /// An order in the folder is mapped, so the first sample is read at once. It is used if it was made for an equal
-        /// number of samples of a data set of this name, with an equal seed and split. Otherwise a warning is logged, and
-        /// the order is computed. The samples are equal in both cases.
+        /// An order in the folder is mapped, so the first sample is read at once. The name of the data set, the number of
+        /// samples, the seed and the split must be equal. Otherwise a warning is logged, and the order is computed. The
+        /// samples are equal in both cases.
         pub cache(folder: impl Into<PathBuf>) => cache = Some(folder.into());
     }
 
